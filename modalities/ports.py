@@ -1,0 +1,216 @@
+"""What the server needs of a model, whoever makes it. Engines live in worker processes; every method blocks.
+
+An adapter implements one of these Protocols; `adapters/registry.py` maps a configuration name to its factory. Sound is
+mono int16 numpy arrays with the sample rate beside it; recognisers take 16 kHz.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Pcm = NDArray[np.int16]
+
+SPEECH_RATE_HZ = 16_000
+"""Rate of the speech timeline: voice activity detection, rings and recognisers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """One recognised word; times in seconds from the clip's first sample, probability in [0, 1]."""
+
+    text: str
+    start_s: float
+    stop_s: float
+    probability: float
+
+
+@dataclass(frozen=True, slots=True)
+class Clip:
+    """A stretch of speech to recognise: `pcm` is int16 mono at 16 kHz, of any length.
+
+    `draft` asks for the cheapest pass (partials: no fallback ladder, no word times). `rung` is where the ladder starts
+    (0 = short encoder, 1 = full length, 2 = beam 5). `prompt` biases recognition (names, jargon).
+    """
+
+    pcm: Pcm
+    language: str | None = None
+    prompt: str | None = None
+    draft: bool = False
+    rung: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Recognition:
+    """What a recogniser made of one clip. `rung` is the step of the ladder that produced it."""
+
+    text: str
+    words: tuple[Word, ...] = ()
+    language: str = "en"
+    average_logprob: float = 0.0
+    no_speech_probability: float = 0.0
+    compression_ratio: float = 0.0
+    rung: int = 0
+
+
+class SpeechRecognizer(Protocol):
+    def recognize(self, clips: Sequence[Clip]) -> list[Recognition]:
+        """Returns one result per clip, in order. The result of a clip does not depend on its company."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ChatMessage:
+    """One entry of a prompt. `role`: system, user, assistant or tool. `tool_calls` belong to assistant entries,
+    `tool_call_id` to tool entries (the output of that call)."""
+
+    role: str
+    content: str = ""
+    tool_calls: tuple["ToolCall", ...] = ()
+    tool_call_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A call the model wants made; `arguments` is JSON text."""
+
+    call_id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A function the model may call; `parameters` is a JSON Schema object as JSON text."""
+
+    name: str
+    description: str = ""
+    parameters: str = '{"type":"object","properties":{}}'
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """Everything a language model needs for one reply.
+
+    `tool_choice`: ``auto``, ``none``, ``required`` or the name of one tool behind ``=`` (``=get_weather``).
+    `cache_key` is the same for successive prompts of one session, so that an engine can reuse its prefix.
+    `max_tokens` None leaves the limit to the engine's configuration.
+    """
+
+    messages: tuple[ChatMessage, ...]
+    tools: tuple[Tool, ...] = ()
+    tool_choice: str = "auto"
+    max_tokens: int | None = None
+    temperature: float | None = None
+    cache_key: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TextDelta:
+    """More text of the reply."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallDelta:
+    """More of tool call `index`; `name` and `call_id` are set in a call's first delta only."""
+
+    index: int
+    arguments: str
+    name: str | None = None
+    call_id: str | None = None
+
+
+ReplyDelta = TextDelta | ToolCallDelta
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """How a reply ended. `finish_reason`: ``stop``, ``length``, ``tool_calls`` or ``cancelled``."""
+
+    finish_reason: str
+    input_tokens: int = 0
+    cached_tokens: int = 0
+    output_tokens: int = 0
+    tool_calls: tuple[ToolCall, ...] = field(default=())
+
+
+class LanguageModel(Protocol):
+    def generate(self, prompt: Prompt, emit: Callable[[ReplyDelta], bool]) -> Completion:
+        """Calls `emit` for every delta; stops within one decoding step once `emit` returns False.
+
+        Safe to call from several threads at once, up to the engine's configured parallelism.
+        """
+        ...
+
+
+class SpeechSynthesizer(Protocol):
+    @property
+    def sample_rate_hz(self) -> int:
+        """The rate of what `synthesize` yields."""
+        ...
+
+    def synthesize(self, text: str, speed: float = 1.0) -> Iterator[Pcm]:
+        """Yields the sound of one sentence in chunks, as soon as each exists. `speed` 1.0 is the voice's own."""
+        ...
+
+
+class Embedder(Protocol):
+    @property
+    def dimensions(self) -> int:
+        """Length of a vector."""
+        ...
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Returns unit-length rows, shape (len(texts), dimensions)."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A named value found in a text; `start`/`stop` are character offsets, -1 where it was inferred."""
+
+    name: str
+    value: str
+    start: int = -1
+    stop: int = -1
+    confidence: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Understanding:
+    """What a text means: its vector, best intent (None where nothing fits) with confidence, and slots."""
+
+    vector: NDArray[np.float32]
+    intent: str | None = None
+    confidence: float = 0.0
+    slots: tuple[Slot, ...] = ()
+
+
+class Understander(Protocol):
+    def understand(self, texts: Sequence[str]) -> list[Understanding]:
+        """Returns one understanding per text, in order."""
+        ...
+
+
+class VoiceActivityDetector(Protocol):
+    @property
+    def window(self) -> int:
+        """Samples per decision at 16 kHz (512 = 32 ms for Silero)."""
+        ...
+
+    def new_state(self) -> NDArray[np.float32]:
+        """Returns the state of a fresh stream: one float32 row."""
+        ...
+
+    def detect(
+        self, windows: NDArray[np.float32], states: NDArray[np.float32]
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Judges one window of each of n streams together: (n, window) samples in [-1, 1] and (n, state) rows.
+
+        Returns speech probabilities (n,) and the new states (n, state).
+        """
+        ...

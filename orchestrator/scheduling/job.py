@@ -1,0 +1,35 @@
+"""A job: one piece of work with everything the scheduler needs to know about it."""
+
+from enum import IntEnum
+
+from msgspec import Struct
+
+from orchestrator.scheduling.work import Work, WorkKind, kind_of
+
+
+class Tier(IntEnum):
+    """What a tenant pays for; also the level of the queue its jobs stand in (0 is kept for unblocking work)."""
+
+    PLATINUM = 1
+    GOLD = 2
+    SILVER = 3
+
+
+class Job(Struct, frozen=True):
+    """One piece of work of one session.
+
+    `level` 0 unblocks a session, 1–3 follow the tier. Two jobs of one session and kind never overtake each other.
+    `deadline_us` is absolute; a job that has not ended by then fails with ``deadline_exceeded``.
+    """
+
+    id: str
+    session_id: str
+    work: Work
+    tier: Tier
+    level: int
+    created_us: int
+    deadline_us: int
+
+    @property
+    def kind(self) -> WorkKind:
+        return kind_of(self.work)

@@ -1,0 +1,190 @@
+"""What is asked of workers and what they answer: the frames that cross to worker processes, as tagged unions.
+
+`Work` goes out, `Report` comes back. Sound is little-endian int16 bytes. In a session's heart a `Transcribe` carries no
+sound but its extent on the session's 16 kHz stream; the runner fills `audio` in.
+"""
+
+from typing import Literal
+
+from msgspec import Struct
+
+WorkKind = Literal["asr", "understand", "llm", "speech"]
+
+
+class ToolSpec(Struct, frozen=True):
+    """A function the model may call; `parameters` is a JSON Schema as JSON text."""
+
+    name: str
+    description: str
+    parameters: str
+
+
+class CallSpec(Struct, frozen=True):
+    """A function call in a prompt or a reply; `arguments` is JSON text."""
+
+    call_id: str
+    name: str
+    arguments: str
+
+
+class PromptMessage(Struct, frozen=True, omit_defaults=True):
+    """One entry of a prompt: role system, user, assistant or tool."""
+
+    role: str
+    content: str = ""
+    tool_calls: tuple[CallSpec, ...] = ()
+    tool_call_id: str | None = None
+
+
+class Transcribe(Struct, frozen=True, tag="transcribe", omit_defaults=True):
+    """Recognise samples [start, stop) of the session's 16 kHz stream, or stored clip `clip`."""
+
+    start: int
+    stop: int
+    draft: bool = False
+    rung: int = 0
+    language: str | None = None
+    prompt: str | None = None
+    clip: str | None = None
+    audio: bytes = b""
+
+
+class Understand(Struct, frozen=True, tag="understand", omit_defaults=True):
+    """Find the meaning of a text: vector, intent, slots."""
+
+    text: str
+
+
+class Reply(Struct, frozen=True, tag="reply", omit_defaults=True):
+    """Write the assistant's next message. `tool_choice` as in `modalities.ports.Prompt`."""
+
+    messages: tuple[PromptMessage, ...]
+    tools: tuple[ToolSpec, ...] = ()
+    tool_choice: str = "auto"
+    max_tokens: int | None = None
+    temperature: float | None = None
+    cache_key: str = ""
+
+
+class Speak(Struct, frozen=True, tag="speak", omit_defaults=True):
+    """Say one sentence."""
+
+    text: str
+    speed: float = 1.0
+
+
+Work = Transcribe | Understand | Reply | Speak
+
+
+def kind_of(work: Work) -> WorkKind:
+    """Names the kind of worker that does this work."""
+    match work:
+        case Transcribe():
+            return "asr"
+        case Understand():
+            return "understand"
+        case Reply():
+            return "llm"
+        case Speak():
+            return "speech"
+
+
+class WordFound(Struct, frozen=True, array_like=True):
+    """A recognised word; seconds from the clip's start."""
+
+    text: str
+    start_s: float
+    stop_s: float
+    probability: float
+
+
+class Transcribed(Struct, frozen=True, tag="transcribed", omit_defaults=True):
+    """The recogniser's answer to one `Transcribe`. Empty text means: no speech heard."""
+
+    job_id: str
+    text: str
+    words: tuple[WordFound, ...] = ()
+    language: str = "en"
+    average_logprob: float = 0.0
+    no_speech_probability: float = 0.0
+    compression_ratio: float = 0.0
+    rung: int = 0
+
+
+class SlotFound(Struct, frozen=True, array_like=True):
+    """A named value; character offsets, -1 where inferred."""
+
+    name: str
+    value: str
+    start: int
+    stop: int
+    confidence: float
+
+
+class Understood(Struct, frozen=True, tag="understood", omit_defaults=True):
+    """The answer to one `Understand`. `vector`: int16 little-endian, each = round(32767 · component)."""
+
+    job_id: str
+    vector: bytes = b""
+    intent: str | None = None
+    confidence: float = 0.0
+    slots: tuple[SlotFound, ...] = ()
+
+
+class ReplyText(Struct, frozen=True, tag="reply_text"):
+    """More text of a reply."""
+
+    job_id: str
+    text: str
+
+
+class ReplyCall(Struct, frozen=True, tag="reply_call", omit_defaults=True):
+    """More of tool call `index` of a reply; `name` is set in the first piece only."""
+
+    job_id: str
+    index: int
+    arguments: str
+    name: str | None = None
+
+
+class Replied(Struct, frozen=True, tag="replied", omit_defaults=True):
+    """A reply is complete. `finish_reason`: stop, length, tool_calls or cancelled."""
+
+    job_id: str
+    finish_reason: str
+    input_tokens: int = 0
+    cached_tokens: int = 0
+    output_tokens: int = 0
+
+
+class SpeechPiece(Struct, frozen=True, tag="speech_piece", omit_defaults=True):
+    """More sound of a sentence: `samples` int16 values at `rate_hz`. Hearts see it with `audio` taken out."""
+
+    job_id: str
+    index: int
+    rate_hz: int
+    samples: int
+    audio: bytes = b""
+
+
+class Spoke(Struct, frozen=True, tag="spoke"):
+    """A sentence is complete; `pieces` of it were sent."""
+
+    job_id: str
+    pieces: int
+
+
+class Failed(Struct, frozen=True, tag="failed", omit_defaults=True):
+    """A job will give nothing (more). `code` is a wire code (``worker_failed``, ``deadline_exceeded``, …); `message`
+    is fit for a client; `retry_after_s` > 0 where waiting helps."""
+
+    job_id: str
+    code: str
+    message: str
+    retry_after_s: float = 0.0
+
+
+Report = Transcribed | Understood | ReplyText | ReplyCall | Replied | SpeechPiece | Spoke | Failed
+
+ENDS_A_JOB = (Transcribed, Understood, Replied, Spoke, Failed)
+"""Reports after which nothing more comes for their job."""

@@ -1,0 +1,190 @@
+"""The seam between doors and sessions: what a link shows to its session and what it may ask of it.
+
+A door (`transports/`) makes a `Link`, attaches it to a `SessionPort` and from then on only *reads*: the session writes
+numbered entries into its output log and wakes the link, which keeps a cursor of its own. Private messages (errors,
+``session.created``) go through `Link.tell`. Nothing here waits.
+"""
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Protocol
+
+from modalities.ports import Pcm
+from orchestrator.wire.client import AnyClientEvent
+from orchestrator.wire.session import Session
+
+
+class LinkKind(Enum):
+    """What a connection is. Only a CALL carries sound on a track; a SIDEBAND joins a call's session for events."""
+
+    WEBSOCKET = "websocket"
+    CALL = "call"
+    SIDEBAND = "sideband"
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedEvent:
+    """A numbered event, encoded once: a JSON object with its ``event_id``."""
+
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedAudio:
+    """Numbered sound of a response, 24 kHz int16 little-endian mono, at most 200 ms. WebSocket links turn it into
+    ``response.output_audio.delta`` in their own format; calls play it from their track, sidebands skip it."""
+
+    event_id: str
+    response_id: str
+    item_id: str
+    output_index: int
+    content_index: int
+    pcm: bytes
+
+
+LogEntry = LoggedEvent | LoggedAudio
+
+
+class Playout(Protocol):
+    """The playing side of a call: a track that sends 24 kHz sound at its own pace, at most some seconds ahead."""
+
+    def play(self, response_id: str, pcm: bytes) -> None:
+        """Queues sound (24 kHz int16 mono). Over the bound the oldest *unplayed* sound stays and the new is refused:
+        raises `Overloaded`."""
+        ...
+
+    def finish(self, response_id: str) -> None:
+        """No more sound of this response follows; once played out, the link posts `PlayoutDrained`."""
+        ...
+
+    def flush(self) -> None:
+        """Drops what is queued at once; the track goes on with silence and unbroken time stamps."""
+        ...
+
+    def played_samples(self, response_id: str) -> int:
+        """How many 24 kHz samples of this response have left on the track so far."""
+        ...
+
+
+class Link(Protocol):
+    """One connection, seen from its session."""
+
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def kind(self) -> LinkKind: ...
+
+    @property
+    def playout(self) -> Playout | None:
+        """The playing side, for a call; None for links that get sound as events."""
+        ...
+
+    def wake(self) -> None:
+        """New log entries may be read. Cheap, may be called often."""
+        ...
+
+    def tell(self, data: bytes) -> None:
+        """Sends a private, unnumbered message after everything that the log holds now."""
+        ...
+
+    def close(self, code: int, reason: str) -> None:
+        """Ends the connection after what was told; `code` is a WebSocket close code."""
+        ...
+
+
+class AudioIntake(Protocol):
+    """The listening side of a session: a 16 kHz mono int16 stream whose positions are sample indices."""
+
+    @property
+    def position(self) -> int:
+        """The index of the next sample to be appended (also the total written so far)."""
+        ...
+
+    def append(self, pcm: Pcm) -> None:
+        """Appends sound at `position`. Raises `Overloaded` where an uncommitted manual buffer would overflow."""
+        ...
+
+    def append_at(self, position: int, pcm: Pcm) -> None:
+        """Appends sound that belongs at `position`: a gap before it becomes marked silence, an overlap with what was
+        already written is cut off."""
+        ...
+
+
+class SessionPort(Protocol):
+    """A session, seen from a door."""
+
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def secret(self) -> str:
+        """Needed to re-attach; given to the client that opened the session."""
+        ...
+
+    @property
+    def view(self) -> Session:
+        """The effective configuration now (formats, modalities)."""
+        ...
+
+    @property
+    def intake(self) -> AudioIntake: ...
+
+    def attach(self, link: Link) -> int:
+        """Adds a link, tells it ``session.created`` and returns the cursor after which live entries follow."""
+        ...
+
+    def detach(self, link_id: str) -> None:
+        """Removes a link. Idempotent. The session lives on for its grace time after the last one."""
+        ...
+
+    async def submit(self, link_id: str, event: AnyClientEvent) -> None:
+        """Hands a client event to the session; waits while its inbox is full (the door's back-pressure). Cancelling
+        loses nothing but the event. Raises `SessionClosed`."""
+        ...
+
+    def refuse(self, link_id: str, error: Exception, event_id: str | None) -> None:
+        """Answers an invalid client message with an ``error`` event on that link, in order."""
+        ...
+
+    def playout_drained(self, response_id: str) -> None:
+        """The call's track has sent the last sample of a finished response."""
+        ...
+
+    def read(self, cursor: int, limit: int) -> list[tuple[int, LogEntry]]:
+        """Returns up to `limit` entries numbered above `cursor`. Raises `LookupError` where they were dropped."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRequest:
+    """Who opens a session and with what. `initial` is a partial session object (JSON) of a client secret or call."""
+
+    tenant: str
+    tier: int
+    model: str | None = None
+    initial: bytes | None = None
+
+
+class SessionDirectory(Protocol):
+    """Finds and opens sessions for doors."""
+
+    def open(self, request: SessionRequest, kind: LinkKind) -> SessionPort:
+        """Opens a session; the place is reserved at once. Raises `Overloaded`, `WireError` (bad `initial`)."""
+        ...
+
+    def open_call(self, request: SessionRequest) -> tuple[str, SessionPort]:
+        """As `open`, for a call: returns its ``rtc_…`` id too."""
+        ...
+
+    def by_call(self, call_id: str, tenant: str) -> SessionPort:
+        """Returns the session of a call of that tenant. Raises `SessionClosed`."""
+        ...
+
+    def by_id(self, session_id: str, secret: str) -> SessionPort:
+        """Returns a living session to one who knows its secret. Raises `SessionClosed` (also for a wrong secret)."""
+        ...
+
+    def end(self, session: SessionPort, reason: str) -> None:
+        """Ends a session now (hang-up); its links close. Idempotent."""
+        ...

@@ -1,0 +1,282 @@
+"""Server events (protocol reference §5). `event_id` is added when they are encoded (`wire.codec`)."""
+
+from typing import Literal
+
+from msgspec import UNSET, Struct, UnsetType
+
+from orchestrator.wire.items import Item
+from orchestrator.wire.session import AudioFormat, Modality, Session
+
+
+class ServerEvent(Struct, frozen=True, tag_field="type"):
+    """Anything the server says."""
+
+
+class SessionCreated(ServerEvent, frozen=True, tag="session.created"):
+    session: Session
+
+
+class SessionUpdated(ServerEvent, frozen=True, tag="session.updated"):
+    session: Session
+
+
+class ItemAdded(ServerEvent, frozen=True, tag="conversation.item.added"):
+    item: Item
+    previous_item_id: str | None
+
+
+class ItemDone(ServerEvent, frozen=True, tag="conversation.item.done"):
+    item: Item
+    previous_item_id: str | None
+
+
+class ItemRetrieved(ServerEvent, frozen=True, tag="conversation.item.retrieved"):
+    item: Item
+
+
+class ItemTruncated(ServerEvent, frozen=True, tag="conversation.item.truncated"):
+    item_id: str
+    content_index: int
+    audio_end_ms: int
+
+
+class ItemDeleted(ServerEvent, frozen=True, tag="conversation.item.deleted"):
+    item_id: str
+
+
+class TranscriptionDelta(ServerEvent, frozen=True, tag="conversation.item.input_audio_transcription.delta"):
+    item_id: str
+    content_index: int
+    delta: str
+
+
+class DurationUsage(Struct, frozen=True, tag_field="type", tag="duration"):
+    """What a transcription cost: seconds of sound."""
+
+    seconds: float
+
+
+class TranscriptionCompleted(
+    ServerEvent, frozen=True, tag="conversation.item.input_audio_transcription.completed"
+):
+    item_id: str
+    content_index: int
+    transcript: str
+    usage: DurationUsage
+
+
+class ErrorBody(Struct, frozen=True):
+    """Why an item or a response failed."""
+
+    type: str
+    message: str
+    code: str | UnsetType = UNSET
+    param: str | UnsetType = UNSET
+
+
+class TranscriptionFailed(ServerEvent, frozen=True, tag="conversation.item.input_audio_transcription.failed"):
+    item_id: str
+    content_index: int
+    error: ErrorBody
+
+
+class SpeechStarted(ServerEvent, frozen=True, tag="input_audio_buffer.speech_started"):
+    item_id: str
+    audio_start_ms: int
+
+
+class SpeechStopped(ServerEvent, frozen=True, tag="input_audio_buffer.speech_stopped"):
+    item_id: str
+    audio_end_ms: int
+
+
+class BufferCommitted(ServerEvent, frozen=True, tag="input_audio_buffer.committed"):
+    item_id: str
+    previous_item_id: str | None
+
+
+class BufferCleared(ServerEvent, frozen=True, tag="input_audio_buffer.cleared"):
+    pass
+
+
+class BufferTimedOut(ServerEvent, frozen=True, tag="input_audio_buffer.timeout_triggered"):
+    item_id: str
+    audio_start_ms: int
+    audio_end_ms: int
+
+
+class StatusDetails(Struct, frozen=True):
+    """`type` repeats the response's status."""
+
+    type: Literal["completed", "cancelled", "failed", "incomplete"]
+    reason: (
+        Literal["turn_detected", "client_cancelled", "max_output_tokens", "content_filter"] | UnsetType
+    ) = UNSET
+    error: ErrorBody | UnsetType = UNSET
+
+
+class CachedDetails(Struct, frozen=True):
+    text_tokens: int = 0
+    audio_tokens: int = 0
+    image_tokens: int = 0
+
+
+class InputTokenDetails(Struct, frozen=True):
+    text_tokens: int = 0
+    audio_tokens: int = 0
+    image_tokens: int = 0
+    cached_tokens: int = 0
+    cached_tokens_details: CachedDetails = CachedDetails()
+
+
+class OutputTokenDetails(Struct, frozen=True):
+    text_tokens: int = 0
+    audio_tokens: int = 0
+
+
+class Usage(Struct, frozen=True):
+    """Tokens of one response; zeros where unknown."""
+
+    total_tokens: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    input_token_details: InputTokenDetails = InputTokenDetails()
+    output_token_details: OutputTokenDetails = OutputTokenDetails()
+
+
+class ResponseVoice(Struct, frozen=True):
+    format: AudioFormat
+    voice: str
+
+
+class ResponseAudio(Struct, frozen=True):
+    output: ResponseVoice
+
+
+class Response(Struct, frozen=True):
+    """One reply of the server, as shown to clients."""
+
+    id: str
+    status: Literal["in_progress", "completed", "cancelled", "failed", "incomplete"]
+    output_modalities: tuple[Modality, ...]
+    max_output_tokens: int | Literal["inf"]
+    audio: ResponseAudio
+    conversation_id: str | None
+    output: tuple[Item, ...] = ()
+    status_details: StatusDetails | None = None
+    metadata: dict[str, str] | None = None
+    usage: Usage | None = None
+    object: str = "realtime.response"
+
+
+class ResponseCreated(ServerEvent, frozen=True, tag="response.created"):
+    response: Response
+
+
+class ResponseDone(ServerEvent, frozen=True, tag="response.done"):
+    response: Response
+
+
+class OutputItemAdded(ServerEvent, frozen=True, tag="response.output_item.added"):
+    response_id: str
+    output_index: int
+    item: Item
+
+
+class OutputItemDone(ServerEvent, frozen=True, tag="response.output_item.done"):
+    response_id: str
+    output_index: int
+    item: Item
+
+
+class ShownPart(Struct, frozen=True):
+    """A part as content_part events show it: type ``text`` with `text`, or ``audio`` with `transcript`."""
+
+    type: Literal["text", "audio"]
+    text: str | UnsetType = UNSET
+    transcript: str | UnsetType = UNSET
+
+
+class InResponse(ServerEvent, frozen=True):
+    """Ids that place an event inside a response."""
+
+    response_id: str
+    item_id: str
+    output_index: int
+
+
+class InPart(InResponse, frozen=True):
+    """Ids that place an event inside a content part."""
+
+    content_index: int
+
+
+class ContentPartAdded(InPart, frozen=True, tag="response.content_part.added"):
+    part: ShownPart
+
+
+class ContentPartDone(InPart, frozen=True, tag="response.content_part.done"):
+    part: ShownPart
+
+
+class TextDelta(InPart, frozen=True, tag="response.output_text.delta"):
+    delta: str
+
+
+class TextDone(InPart, frozen=True, tag="response.output_text.done"):
+    text: str
+
+
+class AudioTranscriptDelta(InPart, frozen=True, tag="response.output_audio_transcript.delta"):
+    delta: str
+
+
+class AudioTranscriptDone(InPart, frozen=True, tag="response.output_audio_transcript.done"):
+    transcript: str
+
+
+class AudioDelta(InPart, frozen=True, tag="response.output_audio.delta"):
+    """`delta` is base64 sound in the link's format; made per link, from the log's PCM."""
+
+    delta: str
+
+
+class AudioDone(InPart, frozen=True, tag="response.output_audio.done"):
+    pass
+
+
+class ArgumentsDelta(InResponse, frozen=True, tag="response.function_call_arguments.delta"):
+    call_id: str
+    delta: str
+
+
+class ArgumentsDone(InResponse, frozen=True, tag="response.function_call_arguments.done"):
+    call_id: str
+    name: str
+    arguments: str
+
+
+class PlayoutStarted(ServerEvent, frozen=True, tag="output_audio_buffer.started"):
+    response_id: str
+
+
+class PlayoutStopped(ServerEvent, frozen=True, tag="output_audio_buffer.stopped"):
+    response_id: str
+
+
+class PlayoutCleared(ServerEvent, frozen=True, tag="output_audio_buffer.cleared"):
+    response_id: str
+
+
+class ErrorDetails(Struct, frozen=True):
+    """`event_id` is the offending client event's."""
+
+    type: Literal["invalid_request_error", "server_error", "rate_limit_error", "authentication_error"]
+    message: str
+    code: str | None = None
+    param: str | None = None
+    event_id: str | None = None
+
+
+class Error(ServerEvent, frozen=True, tag="error"):
+    error: ErrorDetails
