@@ -1,0 +1,64 @@
+"""Voice activity detection by the Silero VAD network, run by ONNX Runtime.
+
+The model file ships in the ``silero-vad`` package; that package is never imported, since it imports torch.
+Network: https://github.com/snakers4/silero-vad (MIT), version 6: 512 new samples at 16 kHz behind 64 of the
+window before, and an LSTM state of 2 x 128.
+"""
+
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from modalities.adapters.packages import package_file
+from modalities.errors import AdapterUnavailable
+from modalities.ports import SPEECH_RATE_HZ
+
+WINDOW = 512
+_PAST = 64
+_LSTM = 128
+STATE_WIDTH = _PAST + 2 * _LSTM
+
+
+class SileroDetector:
+    """Judges windows of many streams in one call, on one thread.
+
+    A stream's state is one row: the last 64 samples, then the LSTM's hidden and cell vectors.
+    """
+
+    def __init__(self, path: str | None = None, threads: int = 1) -> None:
+        """Loads the network from `path`, else from the installed ``silero-vad`` package."""
+        import onnxruntime as ort
+
+        file = Path(path) if path else package_file("silero_vad", "data/silero_vad.onnx")
+        if file is None or not file.is_file():
+            raise AdapterUnavailable(str(path or "the Silero VAD model"), "pip install --no-deps silero-vad")
+        options = ort.SessionOptions()
+        options.intra_op_num_threads = threads
+        options.inter_op_num_threads = 1
+        options.log_severity_level = 3
+        # Spinning would keep a core busy between ticks for nothing.
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+        self._session = ort.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
+        self._rate = np.array(SPEECH_RATE_HZ, dtype=np.int64)
+
+    @property
+    def window(self) -> int:
+        return WINDOW
+
+    def new_state(self) -> NDArray[np.float32]:
+        return np.zeros(STATE_WIDTH, dtype=np.float32)
+
+    def detect(
+        self, windows: NDArray[np.float32], states: NDArray[np.float32]
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        n = len(windows)
+        after = np.empty((n, STATE_WIDTH), dtype=np.float32)
+        if n == 0:
+            return np.empty(0, dtype=np.float32), after
+        heard = np.concatenate((states[:, :_PAST], windows), axis=1, dtype=np.float32)
+        lstm = np.ascontiguousarray(states[:, _PAST:].reshape(n, 2, _LSTM).transpose(1, 0, 2))
+        probabilities, lstm_after = self._session.run(None, {"input": heard, "state": lstm, "sr": self._rate})
+        after[:, :_PAST] = heard[:, -_PAST:]
+        after[:, _PAST:] = lstm_after.transpose(1, 0, 2).reshape(n, 2 * _LSTM)
+        return probabilities[:, 0], after
