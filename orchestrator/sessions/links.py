@@ -138,9 +138,10 @@ class SessionPort(Protocol):
         """Removes a link. Idempotent. The session lives on for its grace time after the last one."""
         ...
 
-    async def submit(self, link_id: str, event: AnyClientEvent) -> None:
+    async def submit(self, link_id: str, event: AnyClientEvent, age_us: int = 0) -> None:
         """Hands a client event to the session; waits while its inbox is full (the door's back-pressure). Cancelling
-        loses nothing but the event. Raises `SessionClosed`."""
+        loses nothing but the event. `age_us`: how long ago it was sent, as far as the door can tell (half the measured
+        round trip). Raises `SessionClosed`."""
         ...
 
     def refuse(self, link_id: str, error: Exception, event_id: str | None) -> None:
