@@ -1,4 +1,7 @@
-"""Identifiers. Random ones for sessions, calls and secrets; counted ones inside a session, so that replay repeats them."""
+"""Identifiers.
+
+Random ones for sessions, calls and secrets; counted ones inside a session, so that replay repeats them.
+"""
 
 import secrets
 

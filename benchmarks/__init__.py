@@ -1,0 +1,1 @@
+"""Measurements, one file each: `chorale bench NAME` runs one (see `orchestrator/cli/bench.py`)."""
