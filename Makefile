@@ -6,7 +6,6 @@
 
 PYTHON ?= python3
 TORCH_INDEX ?=
-export HF_HUB_OFFLINE ?= 1
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -26,7 +25,7 @@ ARGS ?=
 .PHONY: help run setup test check lint format types imports unit quick docs-check diagrams bench clean distclean
 
 help:  ## list these verbs
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: $(RUNTIME) $(MODELS)  ## install what the server needs, then serve on http://127.0.0.1:8080
 	$(BIN)/chorale serve --config configs/default.yaml
@@ -47,7 +46,7 @@ types: $(DEV)  ## mypy, strict, on code, tests and benchmarks
 	$(BIN)/mypy
 
 imports: $(DEV)  ## import-linter: arrows between packages run one way
-	$(BIN)/lint-imports --no-timings
+	$(BIN)/lint-imports --no-logo
 
 unit: $(DEV) $(MODELS)  ## every test; ARGS="-k ring" narrows
 	$(PYTEST) $(ARGS)

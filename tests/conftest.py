@@ -13,6 +13,9 @@ settings.register_profile("default", deadline=None, suppress_health_check=[Healt
 settings.register_profile("ci", settings.get_profile("default"), derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "default")
 
+# Models come from installed packages: a test that would reach for a hub is to fail at once.
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+
 SPEECH_DATA = "CHORALE_SPEECH_DATA"
 CONSISTENCY_DATA = "CHORALE_CONSISTENCY_DATA"
 
