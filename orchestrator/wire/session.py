@@ -98,6 +98,18 @@ class NamedToolChoice(Struct, frozen=True, tag_field="type", tag="function"):
 ToolChoice = Literal["auto", "none", "required"] | NamedToolChoice
 
 
+EXTENSION_EVENTS = (
+    "chorale.verdict",
+    "chorale.frozen",
+    "chorale.realigned",
+    "chorale.rolled_back",
+    "chorale.gap",
+    "chorale.token",
+    "chorale.overload",
+)
+"""Chorale's own event types; a session gets those it asks for."""
+
+
 class Extension(Struct, frozen=True):
     """Chorale's own switches (design §11); shown only to clients that set them.
 
