@@ -280,3 +280,20 @@ class ErrorDetails(Struct, frozen=True):
 
 class Error(ServerEvent, frozen=True, tag="error"):
     error: ErrorDetails
+
+
+class Slot(Struct, frozen=True):
+    """A named value that was understood."""
+
+    name: str
+    value: str
+    confidence: float
+
+
+class TokenUnderstood(ServerEvent, frozen=True, tag="chorale.token"):
+    """What was understood of a user's item; only for sessions that asked for it (`Extension.events`)."""
+
+    item_id: str
+    intent: str | None
+    confidence: float
+    slots: tuple[Slot, ...]

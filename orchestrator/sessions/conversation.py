@@ -1,0 +1,247 @@
+"""The conversation's items in the order in which they began, and the prompt that is made of them.
+
+Order (design §4): an item stands where its speech *began* or its text was *sent*, not where its result arrived, unless the
+client named its place. Bounded: over `max_items` the oldest leave (they had left every prompt long before).
+"""
+
+from collections import OrderedDict
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from msgspec import structs
+
+from orchestrator.errors import WireError
+from orchestrator.scheduling.work import CallSpec, PromptMessage
+from orchestrator.wire.items import (
+    FunctionCall,
+    FunctionCallOutput,
+    InputAudio,
+    InputText,
+    Item,
+    Message,
+    OutputAudio,
+    OutputText,
+)
+
+_TOMBSTONES = 256
+
+
+@dataclass(slots=True)
+class Entry:
+    """One item with what the wire does not show.
+
+    `pending`: user speech whose final transcript is not in yet. `heard`: what counts as said of an assistant's message;
+    None is all of it, "" keeps it out of prompts.
+    """
+
+    item: Item
+    began_us: int
+    pending: bool = False
+    heard: str | None = None
+    response_id: str | None = None
+
+    @property
+    def id(self) -> str:
+        return str(self.item.id)
+
+
+class Conversation:
+    """Keeps entries in order and finds them by id. Every method's cost depends on the distance from the end, not on
+    the length of the session."""
+
+    def __init__(self, max_items: int = 2_000, prompt_chars: int = 24_000) -> None:
+        self._entries: list[Entry] = []
+        self._by_id: dict[str, Entry] = {}
+        self._gone: OrderedDict[str, Item] = OrderedDict()
+        self._max_items = max_items
+        self._prompt_chars = prompt_chars
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __iter__(self) -> Iterator[Entry]:
+        return iter(self._entries)
+
+    def get(self, item_id: str) -> Entry | None:
+        """Returns the entry, or None where there is none (any more)."""
+        return self._by_id.get(item_id)
+
+    def taken_back(self, item_id: str) -> Item | None:
+        """Returns the last state of an item that the server itself removed (an unheard reply), while remembered."""
+        return self._gone.get(item_id)
+
+    @property
+    def last_id(self) -> str | None:
+        return self._entries[-1].id if self._entries else None
+
+    def previous_of(self, item_id: str) -> str | None:
+        """Returns the id of the item before this one, None for the first."""
+        at = self._index(item_id)
+        return self._entries[at - 1].id if at > 0 else None
+
+    def add(self, entry: Entry, after: str | None = None) -> str | None:
+        """Puts an entry in its place and returns the id before it.
+
+        `after`: an item's id, ``root`` for the top, None for the place its time gives it. Raises `WireError` for an
+        unknown `after` or an id in use; nothing is changed then.
+        """
+        if entry.id in self._by_id:
+            raise WireError(
+                "item_create_duplicate_item_id", f"An item with the id '{entry.id}' already exists", "item.id"
+            )
+        if after is None:
+            at = len(self._entries)
+            while at > 0 and self._entries[at - 1].began_us > entry.began_us:
+                at -= 1
+        elif after == "root":
+            at = 0
+        elif after in self._by_id:
+            at = self._index(after) + 1
+        else:
+            raise WireError("invalid_value", f"There is no item '{after}' to put it behind", "previous_item_id")
+        if after is not None and at > 0:
+            # A client's placement is a statement about order: its neighbours' times must not contradict it later.
+            entry.began_us = max(entry.began_us, self._entries[at - 1].began_us)
+        self._entries.insert(at, entry)
+        self._by_id[entry.id] = entry
+        self._gone.pop(entry.id, None)
+        while len(self._entries) > self._max_items:
+            self._by_id.pop(self._entries.pop(0).id)
+        return self.previous_of(entry.id) if entry.id in self._by_id else None
+
+    def remove(self, item_id: str, remember: bool = False) -> bool:
+        """Takes an item out; says whether it was there. `remember` keeps its last state for late questions."""
+        entry = self._by_id.pop(item_id, None)
+        if entry is None:
+            return False
+        del self._entries[self._index_of(entry)]
+        if remember:
+            self._gone[item_id] = entry.item
+            while len(self._gone) > _TOMBSTONES:
+                self._gone.popitem(last=False)
+        return True
+
+    def has_call(self, call_id: str) -> bool:
+        """Whether a function call with this id stands in the conversation."""
+        return any(isinstance(e.item, FunctionCall) and e.item.call_id == call_id for e in reversed(self._entries))
+
+    def pending(self) -> bool:
+        """Whether a final transcript is still missing among the recent items."""
+        return any(entry.pending for entry in self._entries[-64:])
+
+    def set_transcript(self, item_id: str, transcript: str) -> None:
+        """Writes the final transcript of a spoken item, if the item is still there."""
+        entry = self._by_id.get(item_id)
+        if entry is None or not isinstance(entry.item, Message):
+            return
+        entry.pending = False
+        parts = tuple(
+            structs.replace(part, transcript=transcript) if isinstance(part, InputAudio) else part
+            for part in entry.item.content
+        )
+        entry.item = structs.replace(entry.item, content=parts)
+
+    def cut(self, item_id: str, heard: str) -> None:
+        """Cuts an assistant's message to what was heard: on the item itself and in every later prompt."""
+        entry = self._by_id.get(item_id)
+        if entry is None or not isinstance(entry.item, Message):
+            return
+        entry.heard = heard
+        parts = tuple(
+            structs.replace(part, transcript=heard)
+            if isinstance(part, OutputAudio)
+            else structs.replace(part, text=heard)
+            if isinstance(part, OutputText)
+            else part
+            for part in entry.item.content
+        )
+        entry.item = structs.replace(entry.item, content=parts)
+
+    def prompt(self, instructions: str) -> tuple[PromptMessage, ...]:
+        """Returns the instructions and as many of the newest items as fit `prompt_chars`, oldest first.
+
+        Items without words (silence, unheard replies, speech still pending) are left out; the outputs of calls whose
+        call fell off the edge too, since models refuse an answer to nothing.
+        """
+        return as_prompt(instructions, self._newest())
+
+    def _newest(self) -> list[Entry]:
+        budget = self._prompt_chars
+        chosen: list[Entry] = []
+        for entry in reversed(self._entries):
+            budget -= len(words_of(entry)) + 16
+            if budget < 0 and chosen:
+                break
+            chosen.append(entry)
+        chosen.reverse()
+        return chosen
+
+    def _index(self, item_id: str) -> int:
+        return self._index_of(self._by_id[item_id])
+
+    def _index_of(self, entry: Entry) -> int:
+        for at in range(len(self._entries) - 1, -1, -1):
+            if self._entries[at] is entry:
+                return at
+        raise KeyError(entry.id)
+
+
+def words_of(entry: Entry) -> str:
+    """Returns the words of an item that a model is to see."""
+    item = entry.item
+    match item:
+        case Message():
+            if entry.heard is not None:
+                return entry.heard
+            return "\n".join(words for words in map(_words_of_part, item.content) if words)
+        case FunctionCall():
+            return item.arguments
+        case FunctionCallOutput():
+            return item.output
+
+
+def _words_of_part(part: object) -> str:
+    match part:
+        case InputText(text=text) | OutputText(text=text):
+            return text
+        case InputAudio(transcript=transcript):
+            return transcript or ""
+        case OutputAudio(transcript=transcript):
+            return transcript
+        case _:
+            return ""
+
+
+def as_prompt(instructions: str, entries: list[Entry]) -> tuple[PromptMessage, ...]:
+    """Returns the messages for a language model: instructions first, neighbours of one user joined by line breaks,
+    calls of one response in one assistant message, outputs behind their call."""
+    messages: list[PromptMessage] = []
+    if instructions:
+        messages.append(PromptMessage(role="system", content=instructions))
+    answered = {e.item.call_id for e in entries if isinstance(e.item, FunctionCallOutput)}
+    calls: set[str] = set()
+    for entry in entries:
+        item = entry.item
+        match item:
+            case Message():
+                words = words_of(entry)
+                if not words.strip():
+                    continue
+                if messages and item.role == "user" and messages[-1].role == "user":
+                    words = f"{messages.pop().content}\n{words}"
+                messages.append(PromptMessage(role=item.role, content=words))
+            case FunctionCall():
+                if item.call_id not in answered or item.status == "incomplete":
+                    continue  # endpoints refuse a call without its output
+                calls.add(item.call_id)
+                made: tuple[CallSpec, ...] = ()
+                if messages and messages[-1].tool_calls:
+                    made = messages.pop().tool_calls
+                call = CallSpec(call_id=item.call_id, name=item.name, arguments=item.arguments or "{}")
+                messages.append(PromptMessage(role="assistant", tool_calls=(*made, call)))
+            case FunctionCallOutput():
+                if item.call_id in calls:
+                    messages.append(
+                        PromptMessage(role="tool", content=item.output, tool_call_id=item.call_id)
+                    )
+    return tuple(messages)

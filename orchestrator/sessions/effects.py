@@ -1,0 +1,77 @@
+"""What a session's heart wants done: carried out by its runner, in order, without waiting."""
+
+from dataclasses import dataclass
+
+from orchestrator.scheduling.job import Job
+from orchestrator.wire.server import ServerEvent
+
+
+@dataclass(frozen=True, slots=True)
+class Emit:
+    """Number the event, keep it in the output log and show it to every link."""
+
+    event: ServerEvent
+
+
+@dataclass(frozen=True, slots=True)
+class EmitAudio:
+    """Number and send piece `index` of speech job `job_id` as sound of a response."""
+
+    response_id: str
+    item_id: str
+    output_index: int
+    content_index: int
+    job_id: str
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tell:
+    """Send a private event to one link."""
+
+    link_id: str
+    event: ServerEvent
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Queue a job."""
+
+    job: Job
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """Take a job back; nothing of it is wanted any more."""
+
+    job_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class FinishPlayout:
+    """No more sound follows for this response."""
+
+    response_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class FlushPlayout:
+    """Stop the sound of calls at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetClip:
+    """A stored clip is not needed any more."""
+
+    clip: str
+
+
+@dataclass(frozen=True, slots=True)
+class CloseLinks:
+    """Close every link; the session has ended."""
+
+    code: int
+    reason: str
+
+
+Effect = Emit | EmitAudio | Tell | Start | Cancel | FinishPlayout | FlushPlayout | ForgetClip | CloseLinks

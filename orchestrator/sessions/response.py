@@ -1,0 +1,338 @@
+"""One response from `response.created` to `response.done`: which events it sends, what of it was heard.
+
+The order of events is the protocol's (reference §6). A run knows nothing of the conversation or of turns; the session asks
+it for events and carries its items into the conversation. `done` comes exactly once, whatever happens.
+"""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from msgspec import UNSET, UnsetType, structs
+
+from modalities.text.heard import Segment, heard_prefix
+from modalities.text.sentences import Sentence, SentenceStream
+from orchestrator.ids import IdSequence
+from orchestrator.scheduling.work import Replied
+from orchestrator.wire import server as wire
+from orchestrator.wire.items import OBJECT, FunctionCall, Item, ItemStatus, Message, OutputAudio, OutputText
+from orchestrator.wire.session import AudioFormat
+
+OUTPUT_RATE_HZ = 24_000
+"""Rate of sound on its way out: the log, `response.output_audio.delta` and playout."""
+
+DoneStatus = Literal["completed", "cancelled", "failed", "incomplete"]
+
+
+@dataclass(slots=True)
+class Spoken:
+    """A sentence on its way to sound: characters [start, stop) of the message, `samples` made so far."""
+
+    job_id: str
+    start: int
+    stop: int
+    samples: int = 0
+    complete: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ResponseShape:
+    """What the client asked of this response."""
+
+    modality: Literal["audio", "text"]
+    max_output_tokens: int | Literal["inf"]
+    format: AudioFormat
+    voice: str
+    metadata: dict[str, str] | None
+    conversation_id: str | None
+
+
+@dataclass(slots=True)
+class _Call:
+    item: FunctionCall
+    output_index: int
+    arguments: list[str] = field(default_factory=list)
+    open: bool = True
+
+
+class ResponseRun:
+    """The life of one response. Methods return the events to send, in order; none may be called after `end`."""
+
+    def __init__(self, ids: IdSequence, shape: ResponseShape, turn_id: int) -> None:
+        self.id = ids.take("resp")
+        self.shape = shape
+        self.turn_id = turn_id
+        self.reply_job: str | None = None
+        self.done = False
+        self.written = False
+        self.final_status: DoneStatus | None = None
+        self.sent_samples = 0
+        self.played_samples: int | None = None
+        self.first_sound_us: int | None = None
+        self.spoken: list[Spoken] = []
+        self.message: Message | None = None
+        self.message_index = 0
+        self._ids = ids
+        self._sentences = SentenceStream()
+        self._text: list[str] = []
+        self._length = 0
+        self._delivered: list[tuple[int, int]] = []
+        self._calls: dict[int, _Call] = {}
+        self._items: list[Item] = []
+        self._usage = wire.Usage()
+
+    # -- what it is -------------------------------------------------------------------------------------------------
+
+    @property
+    def in_conversation(self) -> bool:
+        return self.shape.conversation_id is not None
+
+    @property
+    def message_id(self) -> str | None:
+        return str(self.message.id) if self.message is not None else None
+
+    @property
+    def text(self) -> str:
+        return "".join(self._text)
+
+    @property
+    def produced_ms(self) -> int:
+        """Sound made for its message so far, in whole milliseconds, rounded up."""
+        return -(-self.sent_samples * 1_000 // OUTPUT_RATE_HZ)
+
+    @property
+    def speaking(self) -> bool:
+        """Whether a sentence is still on its way to sound."""
+        return any(not s.complete for s in self.spoken)
+
+    def snapshot(self, status: wire.StatusDetails | None = None) -> wire.Response:
+        """Returns the response as clients see it now."""
+        return wire.Response(
+            id=self.id,
+            status="in_progress" if status is None else status.type,
+            output_modalities=(self.shape.modality,),
+            max_output_tokens=self.shape.max_output_tokens,
+            audio=wire.ResponseAudio(wire.ResponseVoice(self.shape.format, self.shape.voice)),
+            conversation_id=self.shape.conversation_id,
+            output=tuple(self._items),
+            status_details=status,
+            metadata=self.shape.metadata,
+            usage=None if status is None else self._usage,
+        )
+
+    # -- how it grows -----------------------------------------------------------------------------------------------
+
+    def begin(self) -> list[wire.ServerEvent]:
+        return [wire.ResponseCreated(self.snapshot())]
+
+    def open_message(self) -> Message:
+        """Makes the message item; the session puts it into the conversation before its first delta is sent."""
+        self.message = Message(
+            role="assistant",
+            content=(),
+            id=self._ids.take("item"),
+            object=OBJECT,
+            status="in_progress",
+        )
+        self.message_index = len(self._items)
+        self._items.append(self.message)
+        return self.message
+
+    def message_opened(self) -> list[wire.ServerEvent]:
+        """Returns the part's opening, to be sent behind the item's own events."""
+        part = (
+            wire.ShownPart("audio", transcript="")
+            if self.shape.modality == "audio"
+            else wire.ShownPart("text", text="")
+        )
+        return [wire.ContentPartAdded(self.id, self._message_id(), self.message_index, 0, part)]
+
+    def add_text(self, text: str, now: int) -> tuple[list[wire.ServerEvent], tuple[Sentence, ...]]:
+        """Takes more text; returns its event and the sentences that are now complete (audio only)."""
+        self._text.append(text)
+        self._length += len(text)
+        if self.shape.modality == "text":
+            self._delivered.append((now, self._length))
+            return [wire.TextDelta(self.id, self._message_id(), self.message_index, 0, text)], ()
+        return (
+            [wire.AudioTranscriptDelta(self.id, self._message_id(), self.message_index, 0, text)],
+            self._sentences.feed(text),
+        )
+
+    def close_text(self) -> tuple[Sentence, ...]:
+        """The model has written everything: returns the sentences that were still open."""
+        self.written = True
+        if self.message is None or self.shape.modality == "text":
+            return ()
+        return self._sentences.close()
+
+    def open_call(self, index: int, name: str) -> FunctionCall:
+        """Makes the item of tool call `index`."""
+        call = FunctionCall(
+            name=name,
+            call_id=self._ids.take("call"),
+            arguments="",
+            id=self._ids.take("item"),
+            object=OBJECT,
+            status="in_progress",
+        )
+        self._calls[index] = _Call(call, len(self._items))
+        self._items.append(call)
+        return call
+
+    def has_call(self, index: int) -> bool:
+        return index in self._calls
+
+    def output_index(self, item: Item) -> int:
+        return next(i for i, known in enumerate(self._items) if known.id == item.id)
+
+    def add_arguments(self, index: int, arguments: str) -> list[wire.ServerEvent]:
+        call = self._calls[index]
+        if not arguments:
+            return []
+        call.arguments.append(arguments)
+        return [
+            wire.ArgumentsDelta(
+                self.id, str(call.item.id), call.output_index, call.item.call_id, delta=arguments
+            )
+        ]
+
+    def add_sound(self, job_id: str, samples: int, now: int) -> bool:
+        """Books sound of a sentence; False where the sentence is not this response's."""
+        for sentence in self.spoken:
+            if sentence.job_id == job_id:
+                sentence.samples += samples
+                self.sent_samples += samples
+                if self.first_sound_us is None:
+                    self.first_sound_us = now
+                return True
+        return False
+
+    def spoke(self, job_id: str) -> None:
+        for sentence in self.spoken:
+            if sentence.job_id == job_id:
+                sentence.complete = True
+
+    def count(self, report: Replied) -> None:
+        """Books what the model used."""
+        self._usage = wire.Usage(
+            total_tokens=report.input_tokens + report.output_tokens,
+            input_tokens=report.input_tokens,
+            output_tokens=report.output_tokens,
+            input_token_details=wire.InputTokenDetails(
+                text_tokens=report.input_tokens,
+                cached_tokens=report.cached_tokens,
+                cached_tokens_details=wire.CachedDetails(text_tokens=report.cached_tokens),
+            ),
+            output_token_details=wire.OutputTokenDetails(text_tokens=report.output_tokens),
+        )
+
+    # -- how it ends ------------------------------------------------------------------------------------------------
+
+    def close_items(self, status: ItemStatus) -> list[tuple[list[wire.ServerEvent], Item]]:
+        """Closes parts and items that are open; returns for each its ``…done`` events and its final state.
+
+        The session sends ``response.output_item.done`` and ``conversation.item.done`` behind each.
+        """
+        closed: list[tuple[list[wire.ServerEvent], Item]] = []
+        if self.message is not None and self.message.status == "in_progress":
+            events = self._close_message(status)
+            closed.append((events, self.message))
+        for call in self._calls.values():
+            if call.open:
+                closed.append((self._close_call(call, status), self._items[call.output_index]))
+        return closed
+
+    def finish_calls(self) -> list[tuple[list[wire.ServerEvent], Item]]:
+        """Closes the calls as completed (their arguments are whole)."""
+        return [
+            (self._close_call(call, "completed"), self._items[call.output_index])
+            for call in self._calls.values()
+            if call.open
+        ]
+
+    def end(
+        self,
+        status: DoneStatus,
+        reason: Literal["turn_detected", "client_cancelled", "max_output_tokens"] | UnsetType = UNSET,
+        error: wire.ErrorBody | UnsetType = UNSET,
+    ) -> list[wire.ServerEvent]:
+        """Returns the one ``response.done``."""
+        self.done = True
+        self.final_status = status
+        return [wire.ResponseDone(self.snapshot(wire.StatusDetails(status, reason, error)))]
+
+    # -- what was heard ---------------------------------------------------------------------------------------------
+
+    def heard(self, now: int, text_grace_us: int) -> str:
+        """Returns the prefix of the message that has reached the user (design §5.7).
+
+        Sound: what the call's track played, else min(sent, elapsed). Text: what was delivered more than
+        `text_grace_us` ago.
+        """
+        if self.shape.modality == "text":
+            length = 0
+            for at, upto in self._delivered:
+                if now - at > text_grace_us:
+                    length = upto
+            return self.text[:length]
+        return self.heard_until(self.heard_samples(now))
+
+    def heard_samples(self, now: int) -> int:
+        if self.played_samples is not None:
+            return min(self.played_samples, self.sent_samples)
+        if self.first_sound_us is None:
+            return 0
+        elapsed = (now - self.first_sound_us) * OUTPUT_RATE_HZ // 1_000_000
+        return min(self.sent_samples, max(0, elapsed))
+
+    def heard_until(self, samples: int) -> str:
+        """Returns the words that `samples` of sound hold: exact by sentence, in proportion inside one."""
+        segments = [Segment(s.start, s.stop, s.samples, s.complete) for s in self.spoken]
+        return heard_prefix(self.text, segments, samples)
+
+    # -- inside -----------------------------------------------------------------------------------------------------
+
+    def _message_id(self) -> str:
+        assert self.message is not None
+        return str(self.message.id)
+
+    def _close_message(self, status: ItemStatus) -> list[wire.ServerEvent]:
+        assert self.message is not None
+        item_id, at = self._message_id(), self.message_index
+        text = self.text
+        events: list[wire.ServerEvent]
+        part: OutputAudio | OutputText
+        if self.shape.modality == "audio":
+            part = OutputAudio(transcript=text)
+            events = [
+                wire.AudioDone(self.id, item_id, at, 0),
+                wire.AudioTranscriptDone(self.id, item_id, at, 0, text),
+                wire.ContentPartDone(self.id, item_id, at, 0, wire.ShownPart("audio", transcript=text)),
+            ]
+        else:
+            part = OutputText(text)
+            events = [
+                wire.TextDone(self.id, item_id, at, 0, text),
+                wire.ContentPartDone(self.id, item_id, at, 0, wire.ShownPart("text", text=text)),
+            ]
+        self.message = structs.replace(self.message, content=(part,), status=status)
+        self._items[at] = self.message
+        return events
+
+    def _close_call(self, call: _Call, status: ItemStatus) -> list[wire.ServerEvent]:
+        call.open = False
+        arguments = "".join(call.arguments)
+        call.item = structs.replace(call.item, arguments=arguments, status=status)
+        self._items[call.output_index] = call.item
+        if status != "completed":
+            return []  # clients run a call as soon as its arguments are "done": a broken one must not be announced
+        return [
+            wire.ArgumentsDone(
+                self.id,
+                str(call.item.id),
+                call.output_index,
+                call.item.call_id,
+                name=call.item.name,
+                arguments=arguments,
+            )
+        ]

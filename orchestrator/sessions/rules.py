@@ -1,0 +1,38 @@
+"""The numbers a session lives by. Set once from the configuration; a heart never reads settings."""
+
+from dataclasses import dataclass
+
+from orchestrator.clock import US_PER_MS, US_PER_S
+from orchestrator.scheduling.job import Tier
+
+DEFAULT_INSTRUCTIONS = (
+    "You are a friendly voice assistant. Answer in one or two short, clear sentences, in plain words without lists."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRules:
+    """Durations in microseconds unless named otherwise.
+
+    window_us: how long after the last sign of the user a further sign still joins the turn (`align.window_ms`).
+    text_grace_us: text counts as read once it has been delivered for this long.
+    grace_us: how long a session without links waits for one to come back.
+    drain_us: how long work in flight may take to settle once the session is to close.
+    """
+
+    tier: Tier = Tier.GOLD
+    instructions: str = DEFAULT_INSTRUCTIONS
+    window_us: int = 1_500 * US_PER_MS
+    text_grace_us: int = 300 * US_PER_MS
+    grace_us: int = 30 * US_PER_S
+    drain_us: int = 5 * US_PER_S
+    max_session_us: int = 3_600 * US_PER_S
+    draft_every_us: int = 400 * US_PER_MS
+    max_draft_us: int = 20 * US_PER_S
+    max_utterance_s: float = 60.0
+    transcribe_within_us: int = 30 * US_PER_S
+    understand_within_us: int = 10 * US_PER_S
+    reply_within_us: int = 120 * US_PER_S
+    speak_within_us: int = 60 * US_PER_S
+    max_items: int = 2_000
+    speech_output: bool = True
