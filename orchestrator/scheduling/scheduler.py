@@ -1,0 +1,366 @@
+"""The heart of scheduling: which job goes to which worker, decided without waiting.
+
+Rules, in the order in which they bind:
+1. Jobs of one session and kind are a *lane*: at most one of them is with a worker, in the order of submission. They
+   never overtake each other; a session's language and speech jobs are different lanes and overlap.
+2. A lane stands in the level of its most urgent job: what blocks an unblocking job is as urgent as that job.
+3. Levels share the workers by weight (`priority`); within a level the first come is the first served.
+4. Jobs of a lost worker go to the front of their level. A job is repeated at most `REPEATS` times, the last time
+   alone on its worker, so that it does not take others down with it; after that it has failed.
+5. Every job ends exactly once: finished, withdrawn (cancelled, expired, its session gone) or failed.
+"""
+
+import heapq
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from orchestrator.clock import US_PER_S
+from orchestrator.errors import InvalidState
+from orchestrator.flow.limiter import RETRY_AT_LEAST_S, RETRY_AT_MOST_S, Refusal
+from orchestrator.scheduling.batching import BATCHED_KINDS, shape_of
+from orchestrator.scheduling.job import Job
+from orchestrator.scheduling.plan import Assignment, FreeSlots, Plan, Withdrawn
+from orchestrator.scheduling.priority import LEVEL_WEIGHTS, UNBLOCKING, FairShares
+from orchestrator.scheduling.ready_queue import Rank, ReadyQueue
+from orchestrator.scheduling.work import Transcribe, WorkKind
+
+REPEATS = 2
+KINDS: tuple[WorkKind, ...] = ("asr", "understand", "llm", "speech")
+_RIDERS_LOOKED_AT = 64
+_SMOOTHING = 0.1
+_FIRST_GUESS_S = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class QueueBounds:
+    """Overflow rule of the job queue: REJECT.
+
+    Levels 1–3 are refused from `watermark` · `jobs` and of `audio_bytes` on, unblocking work at the full numbers; a
+    lane is refused at `lane_jobs`. Repeats were accepted once and are always taken back: they add at most what runs.
+    """
+
+    jobs: int = 512
+    audio_bytes: int = 64 << 20
+    watermark: float = 0.85
+    lane_jobs: int = 64
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulerStatistics:
+    """`queued` and `running` are now, per kind; `queued_by_level` too. The rest counts since the start."""
+
+    queued: Mapping[WorkKind, int]
+    queued_by_level: Mapping[int, int]
+    queued_audio_bytes: int
+    running: Mapping[WorkKind, int]
+    submitted: int
+    refused: int
+    finished: int
+    cancelled: int
+    expired: int
+    repeated: int
+    failed: int
+
+
+@dataclass(slots=True, eq=False)
+class _Entry:
+    job: Job
+    sequence: int
+    losses: int = 0
+    worker_id: str | None = None
+    started_us: int = 0
+
+    @property
+    def rank(self) -> Rank:
+        return (0 if self.losses else 1, self.sequence)
+
+    @property
+    def alone(self) -> bool:
+        return self.losses >= REPEATS
+
+
+@dataclass(slots=True, eq=False)
+class _Lane:
+    kind: WorkKind
+    queued: list[_Entry] = field(default_factory=list)
+    running: _Entry | None = None
+    place: tuple[int, Rank] | None = None
+
+
+@dataclass(slots=True, eq=False)
+class _Draft:
+    """An assignment being put together."""
+
+    worker_id: str
+    room: int
+    idle: bool
+    entries: list[_Entry] = field(default_factory=list)
+
+
+class Scheduler:
+    """`submit` what is to be done, `plan` when workers are free, tell it how things `finish` or get `lost`."""
+
+    def __init__(self, bounds: QueueBounds | None = None, weights: Mapping[int, int] = LEVEL_WEIGHTS) -> None:
+        self._bounds = bounds or QueueBounds()
+        self._entries: dict[str, _Entry] = {}
+        self._lanes: dict[tuple[str, WorkKind], _Lane] = {}
+        self._ready: dict[WorkKind, ReadyQueue[_Lane]] = {kind: ReadyQueue() for kind in KINDS}
+        self._shares = {kind: FairShares(weights) for kind in KINDS}
+        self._running: dict[str, dict[str, _Entry]] = {}
+        self._deadlines: list[tuple[int, int, str]] = []
+        self._sequence = 0
+        self._queued = 0
+        self._queued_audio_bytes = 0
+        self._queued_of: Counter[WorkKind] = Counter()
+        self._service_s: dict[WorkKind, float] = dict.fromkeys(KINDS, _FIRST_GUESS_S)
+        self._counts: Counter[str] = Counter()
+
+    def submit(self, job: Job, now: int) -> Refusal | None:
+        """Queues a job; returns a refusal where there is no room. Raises `InvalidState` for an id that is in use."""
+        if job.id in self._entries:
+            raise InvalidState("scheduler", "job exists", job.id)
+        lane = self._lanes.get((job.session_id, job.kind))
+        if self._is_full(job) or (lane is not None and len(lane.queued) >= self._bounds.lane_jobs):
+            self._counts["refused"] += 1
+            return Refusal(self._expected_wait_s(job.kind))
+        self._counts["submitted"] += 1
+        self._sequence += 1
+        entry = _Entry(job, self._sequence)
+        self._entries[job.id] = entry
+        heapq.heappush(self._deadlines, (job.deadline_us, entry.sequence, job.id))
+        self._enqueue(entry)
+        return None
+
+    def plan(self, now: int, free: Mapping[str, FreeSlots]) -> Plan:
+        """Gives queued jobs to workers with room. Workers of one kind are filled evenly, the emptiest first."""
+        drafts: dict[WorkKind, list[_Draft]] = {}
+        for worker_id, slots in free.items():
+            if slots.jobs > 0 and not self._holds_a_lone_job(worker_id):
+                idle = worker_id not in self._running
+                drafts.setdefault(slots.kind, []).append(_Draft(worker_id, slots.jobs, idle))
+        for kind, of_kind in drafts.items():
+            self._fill(kind, of_kind, now)
+        return Plan(
+            tuple(
+                Assignment(draft.worker_id, tuple(entry.job for entry in draft.entries))
+                for of_kind in drafts.values()
+                for draft in of_kind
+                if draft.entries
+            )
+        )
+
+    def finish(self, job_id: str, now: int) -> Job | None:
+        """Ends a running job and returns it; None where it is not running (any more): a late or unknown report."""
+        entry = self._entries.get(job_id)
+        if entry is None or entry.worker_id is None:
+            return None
+        kind = entry.job.kind
+        self._service_s[kind] += _SMOOTHING * ((now - entry.started_us) / US_PER_S - self._service_s[kind])
+        self._end(entry)
+        self._counts["finished"] += 1
+        return entry.job
+
+    def cancel(self, job_id: str) -> Withdrawn | None:
+        """Takes a job out, queued or running; None where there is none (any more). Its lane goes on at once."""
+        entry = self._entries.get(job_id)
+        if entry is None:
+            return None
+        self._counts["cancelled"] += 1
+        return self._withdraw(entry)
+
+    def drop_session(self, session_id: str) -> tuple[Withdrawn, ...]:
+        """Takes out everything of a session."""
+        lanes = [lane for kind in KINDS if (lane := self._lanes.get((session_id, kind))) is not None]
+        entries = [
+            entry for lane in lanes for entry in ([lane.running] if lane.running else []) + lane.queued
+        ]
+        self._counts["cancelled"] += len(entries)
+        return tuple(self._withdraw(entry) for entry in entries)
+
+    def expire(self, now: int) -> tuple[Withdrawn, ...]:
+        """Takes out every job whose deadline has come, queued or running, the earliest first."""
+        gone = []
+        while (deadline := self.next_deadline()) is not None and deadline <= now:
+            _, _, job_id = heapq.heappop(self._deadlines)
+            gone.append(self._withdraw(self._entries[job_id]))
+        self._counts["expired"] += len(gone)
+        return tuple(gone)
+
+    def lost(self, worker_id: str, now: int) -> tuple[Job, ...]:
+        """Queues what a lost worker had again; returns the jobs that had all their repeats and have failed."""
+        failed = []
+        for entry in list(self._running.get(worker_id, {}).values()):
+            if entry.losses >= REPEATS:
+                self._end(entry)
+                failed.append(entry.job)
+                continue
+            self._stop(entry)
+            entry.losses += 1
+            self._counts["repeated"] += 1
+            self._enqueue(entry)
+        self._counts["failed"] += len(failed)
+        return tuple(failed)
+
+    def worker_of(self, job_id: str) -> str | None:
+        """Returns the worker that runs a job; None where it is queued or unknown."""
+        entry = self._entries.get(job_id)
+        return entry.worker_id if entry else None
+
+    def next_deadline(self) -> int | None:
+        """Returns when `expire` must be called next; None while there are no jobs."""
+        heap = self._deadlines
+        if len(heap) > 2 * len(self._entries) + 64:
+            heap[:] = [item for item in heap if self._is_current(item)]
+            heapq.heapify(heap)
+        while heap and not self._is_current(heap[0]):
+            heapq.heappop(heap)
+        return heap[0][0] if heap else None
+
+    def statistics(self) -> SchedulerStatistics:
+        queued_entries = (entry for entry in self._entries.values() if entry.worker_id is None)
+        running = Counter(entry.job.kind for at in self._running.values() for entry in at.values())
+        return SchedulerStatistics(
+            queued={kind: self._queued_of[kind] for kind in KINDS},
+            queued_by_level=Counter(entry.job.level for entry in queued_entries),
+            queued_audio_bytes=self._queued_audio_bytes,
+            running={kind: running[kind] for kind in KINDS},
+            submitted=self._counts["submitted"],
+            refused=self._counts["refused"],
+            finished=self._counts["finished"],
+            cancelled=self._counts["cancelled"],
+            expired=self._counts["expired"],
+            repeated=self._counts["repeated"],
+            failed=self._counts["failed"],
+        )
+
+    # --- admission ----------------------------------------------------------------------------------------------------
+
+    def _is_full(self, job: Job) -> bool:
+        share = 1.0 if job.level == UNBLOCKING else self._bounds.watermark
+        return (
+            self._queued + 1 > self._bounds.jobs * share
+            or self._queued_audio_bytes + _audio_bytes(job) > self._bounds.audio_bytes * share
+        )
+
+    def _expected_wait_s(self, kind: WorkKind) -> float:
+        """Estimates how long the queue of a kind takes: jobs ahead · time per job / jobs done at a time."""
+        at_a_time = sum(entry.job.kind == kind for at in self._running.values() for entry in at.values())
+        expected_s = self._queued_of[kind] * self._service_s[kind] / max(1, at_a_time)
+        return min(max(expected_s, RETRY_AT_LEAST_S), RETRY_AT_MOST_S)
+
+    # --- choosing -----------------------------------------------------------------------------------------------------
+
+    def _fill(self, kind: WorkKind, drafts: list[_Draft], now: int) -> None:
+        open_drafts = list(drafts)
+        while open_drafts and self._ready[kind].levels:
+            draft = max(open_drafts, key=lambda one: one.room)
+            entry = self._next_for(kind, draft)
+            if entry is None:
+                open_drafts.remove(draft)
+                continue
+            self._start(entry, draft, now)
+            if draft.room == 0:
+                open_drafts.remove(draft)
+
+    def _next_for(self, kind: WorkKind, draft: _Draft) -> _Entry | None:
+        if draft.entries and kind in BATCHED_KINDS:
+            return self._rider(kind, draft.entries[0])
+        ready = self._ready[kind]
+        entry = ready.first(self._shares[kind].choose(ready.levels)).queued[0]
+        if entry.alone and not (draft.idle and not draft.entries):
+            # Nothing else is given to this worker either: it runs empty and is then free for the lone job.
+            return None
+        return entry
+
+    def _rider(self, kind: WorkKind, first: _Entry) -> _Entry | None:
+        """Finds the next job that may go with the first of a batch."""
+        shape = shape_of(first.job.work)
+        ready = self._ready[kind]
+        for level in ready.levels:
+            for lane in ready.scan(level, _RIDERS_LOOKED_AT):
+                entry = lane.queued[0]
+                if not entry.alone and shape_of(entry.job.work) == shape:
+                    return entry
+        return None
+
+    def _holds_a_lone_job(self, worker_id: str) -> bool:
+        return any(entry.alone for entry in self._running.get(worker_id, {}).values())
+
+    # --- moving -------------------------------------------------------------------------------------------------------
+
+    def _enqueue(self, entry: _Entry) -> None:
+        job = entry.job
+        lane = self._lanes.setdefault((job.session_id, job.kind), _Lane(job.kind))
+        # A lane runs its oldest job, so what comes back from a lost worker was submitted before all that wait in it.
+        lane.queued.insert(0 if entry.losses else len(lane.queued), entry)
+        self._count_queued(entry, 1)
+        self._place(lane)
+
+    def _start(self, entry: _Entry, draft: _Draft, now: int) -> None:
+        lane = self._lane_of(entry)
+        level = lane.place[0] if lane.place else entry.job.level
+        self._shares[lane.kind].charge(level)
+        lane.queued.remove(entry)
+        lane.running = entry
+        self._count_queued(entry, -1)
+        self._place(lane)
+        entry.worker_id, entry.started_us = draft.worker_id, now
+        self._running.setdefault(draft.worker_id, {})[entry.job.id] = entry
+        draft.entries.append(entry)
+        draft.room = 0 if entry.alone else draft.room - 1
+
+    def _stop(self, entry: _Entry) -> None:
+        """Takes a job from where it is, queued or running; its lane goes on."""
+        lane = self._lane_of(entry)
+        if entry.worker_id is None:
+            lane.queued.remove(entry)
+            self._count_queued(entry, -1)
+        else:
+            lane.running = None
+            at_worker = self._running[entry.worker_id]
+            del at_worker[entry.job.id]
+            if not at_worker:
+                del self._running[entry.worker_id]
+            entry.worker_id = None
+        self._place(lane)
+        if not lane.queued and lane.running is None:
+            del self._lanes[entry.job.session_id, lane.kind]
+
+    def _end(self, entry: _Entry) -> None:
+        self._stop(entry)
+        del self._entries[entry.job.id]
+
+    def _withdraw(self, entry: _Entry) -> Withdrawn:
+        withdrawn = Withdrawn(entry.job, entry.worker_id)
+        self._end(entry)
+        return withdrawn
+
+    def _place(self, lane: _Lane) -> None:
+        """Puts a lane where it belongs in the ready queue; one that runs or is empty belongs nowhere."""
+        place = None
+        if lane.queued and lane.running is None:
+            place = min((entry.job.level, entry.rank) for entry in lane.queued)
+        if place == lane.place:
+            return
+        if lane.place is not None:
+            self._ready[lane.kind].remove(*lane.place)
+        if place is not None:
+            self._ready[lane.kind].add(*place, lane)
+        lane.place = place
+
+    def _lane_of(self, entry: _Entry) -> _Lane:
+        return self._lanes[entry.job.session_id, entry.job.kind]
+
+    def _count_queued(self, entry: _Entry, change: int) -> None:
+        self._queued += change
+        self._queued_of[entry.job.kind] += change
+        self._queued_audio_bytes += change * _audio_bytes(entry.job)
+
+    def _is_current(self, item: tuple[int, int, str]) -> bool:
+        entry = self._entries.get(item[2])
+        return entry is not None and entry.sequence == item[1]
+
+
+def _audio_bytes(job: Job) -> int:
+    return len(job.work.audio) if isinstance(job.work, Transcribe) else 0
