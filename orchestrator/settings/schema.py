@@ -1,0 +1,184 @@
+"""Every key of the configuration with its type, bounds and default. The defaults are the embedded server;
+`configs/default.yaml` writes them out with comments."""
+
+import os
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from orchestrator.transports.origins import check_entry
+
+Role = Literal["asr", "understand", "llm", "speech"]
+Positive = Annotated[float, Field(gt=0)]
+NotNegative = Annotated[float, Field(ge=0)]
+Count = Annotated[int, Field(ge=1)]
+
+
+class Section(BaseModel):
+    """One mapping of the configuration. Unknown keys are faults, values do not change once read."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, coerce_numbers_to_str=True)
+
+
+def _one_process(workers: int) -> int:
+    if workers != 1:
+        raise ValueError("1: one process holds all sessions; more machines come with the cluster store")
+    return workers
+
+
+class Tls(Section):
+    """A certificate chain and its private key, both PEM: the server then speaks https and wss."""
+
+    cert: Path
+    key: Path
+
+
+class Server(Section):
+    """Where the server listens and whom it lets in."""
+
+    host: str = "127.0.0.1"
+    port: Annotated[int, Field(ge=0, le=65_535)] = 8080
+    workers: Annotated[int, AfterValidator(_one_process)] = 1
+    key_file: Path | None = None
+    origins: tuple[Annotated[str, AfterValidator(check_entry)], ...] = ("loopback",)
+    hosts: tuple[str, ...] = ()
+    tls: Tls | None = None
+    drain_s: NotNegative = 20.0
+    max_sessions: Count = 100
+    max_links: Count = 400
+    max_secrets: Count = 4_096
+    compression: bool = True
+    ping_s: Positive = 20.0
+
+
+class Align(Section):
+    """How signs of the user are put together (design §4)."""
+
+    window_ms: NotNegative = 1_500
+
+
+class Sessions(Section):
+    """How long sessions live and what they may hold."""
+
+    instructions: str | None = None
+    grace_s: NotNegative = 30.0
+    max_s: Annotated[float, Field(ge=10, le=86_400)] = 3_600.0
+    inbox: Annotated[int, Field(ge=8)] = 256
+    log_events: Annotated[int, Field(ge=64)] = 4_096
+    log_bytes: Annotated[int, Field(ge=1_048_576)] = 16_777_216
+    align: Align = Align()
+    text_grace_ms: NotNegative = 300
+    max_utterance_s: Annotated[float, Field(ge=1, le=600)] = 60.0
+    draft_every_ms: Annotated[int, Field(ge=100)] = 400
+
+
+class Vad(Section):
+    """Which detector tells speech from silence, inside the server process."""
+
+    engine: str = "silero"
+
+
+class Audio(Section):
+    """Sound, before it reaches a worker."""
+
+    vad: Vad = Vad()
+
+
+class Worker(Section):
+    """One kind of model process. `threads: auto` is 1 on two cores or fewer (`thread_budget`)."""
+
+    engine: Annotated[str, Field(min_length=1)]
+    model: str | None = None
+    options: dict[str, object] = Field(default_factory=dict)
+    threads: Count | Literal["auto"] = "auto"
+    count: Count = 1
+    parallel: Count = 1
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+
+    def threads_on(self, cores: int) -> int:
+        """Returns how many threads each of these processes may use on a machine with so many cores."""
+        return thread_budget(cores) if self.threads == "auto" else self.threads
+
+
+class AsrWorker(Worker):
+    engine: Annotated[str, Field(min_length=1)] = "faster-whisper"
+
+
+class UnderstandWorker(Worker):
+    engine: Annotated[str, Field(min_length=1)] = "minilm-onnx"
+
+
+class LlmWorker(Worker):
+    engine: Annotated[str, Field(min_length=1)] = "llama-cpp"
+    parallel: Count = 4
+
+
+class SpeechWorker(Worker):
+    engine: Annotated[str, Field(min_length=1)] = "piper"
+
+
+class Workers(Section):
+    """Who does the work of each role; `speech: null` makes a server that answers in text only."""
+
+    asr: AsrWorker = AsrWorker()
+    understand: UnderstandWorker = UnderstandWorker()
+    llm: LlmWorker = LlmWorker()
+    speech: SpeechWorker | None = SpeechWorker()
+
+    def by_role(self) -> dict[Role, Worker]:
+        """Returns the configured roles, in the order in which they are shown."""
+        roles: dict[Role, Worker] = {"asr": self.asr, "understand": self.understand, "llm": self.llm}
+        if self.speech is not None:
+            roles["speech"] = self.speech
+        return roles
+
+
+class IceServer(Section):
+    """A STUN or TURN server, as browsers name it."""
+
+    urls: str | tuple[str, ...]
+    username: str | None = None
+    credential: str | None = None
+
+
+class Calls(Section):
+    """WebRTC."""
+
+    ice_servers: tuple[IceServer, ...] = ()
+    ice_timeout_s: Positive = 30.0
+
+
+class Models(Section):
+    """Where models may come from."""
+
+    allow_download: bool = False
+
+
+class Logging(Section):
+    """What is written about the run, and how. `auto` is human on a terminal, else JSON lines."""
+
+    level: Literal["debug", "info", "warning", "error"] = "info"
+    format: Literal["auto", "json", "human"] = "auto"
+
+
+class Settings(Section):
+    """The whole configuration."""
+
+    server: Server = Server()
+    sessions: Sessions = Sessions()
+    audio: Audio = Audio()
+    workers: Workers = Workers()
+    calls: Calls = Calls()
+    models: Models = Models()
+    logging: Logging = Logging()
+
+
+def thread_budget(cores: int) -> int:
+    """Returns the threads of one worker: 1 on two cores or fewer, a quarter of the cores (at least 2) above."""
+    return 1 if cores <= 2 else max(2, cores // 4)
+
+
+def usable_cores() -> int:
+    """Returns the cores that this process may run on."""
+    return len(os.sched_getaffinity(0))

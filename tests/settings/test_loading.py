@@ -1,0 +1,167 @@
+"""The configuration is read from three layers, and everything wrong with it is said at once."""
+
+from pathlib import Path
+
+import pytest
+
+from orchestrator.errors import ConfigError
+from orchestrator.settings import Settings, load
+
+ROOT = Path(__file__).parents[2]
+
+
+def faults_of(text: str, folder: Path, environment: dict[str, str] | None = None) -> list[str]:
+    """The fault lines that a file with this text brings."""
+    file = folder / "chorale.yaml"
+    file.write_text(text)
+    with pytest.raises(ConfigError) as caught:
+        load(file, environment or {})
+    return [line.strip() for line in str(caught.value).splitlines()[1:]]
+
+
+def test_load_without_a_file_gives_the_embedded_server() -> None:
+    """No file and no variables are needed to run."""
+    settings = load(None, {})
+    assert settings == Settings()
+    assert settings.server.host == "127.0.0.1"
+
+
+def test_load_of_the_shipped_file_equals_the_defaults() -> None:
+    """`configs/default.yaml` documents every key with the value that it has anyway."""
+    assert load(ROOT / "configs/default.yaml", {}) == Settings()
+
+
+def test_load_of_the_shipped_file_names_every_key() -> None:
+    """A reader of `configs/default.yaml` sees all there is to set."""
+    text = (ROOT / "configs/default.yaml").read_text()
+    for section, model in Settings().model_dump().items():
+        for key in model:
+            assert f"  {key}:" in text, f"{section}.{key}"
+
+
+def test_load_lets_the_environment_win_over_the_file_and_options_over_both(tmp_path: Path) -> None:
+    """Defaults, file, environment, command line: later wins, key by key."""
+    file = tmp_path / "chorale.yaml"
+    file.write_text("server: {port: 1111, max_sessions: 7, drain_s: 3}\n")
+    environment = {"CHORALE_SERVER__PORT": "2222", "CHORALE_SERVER__DRAIN_S": "4"}
+    server = load(file, environment, {"server.port": 3333}).server
+    assert (server.port, server.drain_s, server.max_sessions) == (3333, 4, 7)
+
+
+def test_load_reads_structured_values_from_the_environment() -> None:
+    """A variable holds YAML: lists and mappings too."""
+    settings = load(
+        None,
+        {
+            "CHORALE_SERVER__ORIGINS": "[loopback, https://App.Example.com:443]",
+            "CHORALE_WORKERS__LLM__OPTIONS__CONTEXT": "2048",
+            "CHORALE_WORKERS__SPEECH": "null",
+        },
+    )
+    assert settings.server.origins == ("loopback", "https://app.example.com")
+    assert settings.workers.llm.options == {"context": 2048}
+    assert settings.workers.speech is None
+    assert list(settings.workers.by_role()) == ["asr", "understand", "llm"]
+
+
+def test_load_leaves_variables_without_a_second_level_alone() -> None:
+    """Folders of recorded data share the prefix and are no settings."""
+    assert load(None, {"CHORALE_SPEECH_DATA": "/data"}) == Settings()
+
+
+def test_load_names_every_fault_with_its_key_and_what_was_expected(tmp_path: Path) -> None:
+    """One error lists all that is wrong: types, bounds, unknown keys at any depth, and the layer they came from."""
+    found = faults_of(
+        "server: {prot: 1, drain_s: soon}\nsessions: {align: {window: 3}}\nworkers: {llm: {count: 0, threads: lots}}\n",
+        tmp_path,
+        {"CHORALE_SERVER__PORT": "99999"},
+    )
+    assert found == [
+        "server.port (CHORALE_SERVER__PORT): expected less than or equal to 65535, got 99999",
+        "server.drain_s: expected a valid number, got 'soon'",
+        "server.prot: there is no such key; did you mean port?",
+        "sessions.align.window: there is no such key; did you mean window_ms?",
+        "workers.llm.threads: expected a valid integer or 'auto', got 'lots'",
+        "workers.llm.count: expected greater than or equal to 1, got 0",
+    ]
+
+
+def test_load_points_a_key_in_the_wrong_place_to_the_right_one(tmp_path: Path) -> None:
+    """A known key at the wrong level is told where it belongs."""
+    assert faults_of("port: 1\n", tmp_path) == ["port: there is no such key; did you mean server.port?"]
+
+
+def test_load_refuses_several_processes(tmp_path: Path) -> None:
+    """Sessions live in one process; asking for more is a fault, also in uvicorn's own variable."""
+    found = faults_of("server: {workers: 2}\n", tmp_path, {"WEB_CONCURRENCY": "3"})
+    assert len(found) == 2
+    assert found[0].startswith("server.workers: expected 1")
+    assert found[1].startswith("WEB_CONCURRENCY: expected 1")
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.4", "example.com"])
+def test_load_refuses_to_listen_beyond_this_machine_without_keys(host: str, tmp_path: Path) -> None:
+    """A server that others can reach needs a key file, and the fault says how to make one."""
+    found = faults_of(f"server: {{host: '{host}'}}\n", tmp_path)
+    assert len(found) == 1
+    assert found[0].startswith("server.key_file: expected a key file")
+    assert "keys.example.yaml" in found[0]
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.1.2.3", "::1", "localhost"])
+def test_load_needs_no_keys_on_loopback(host: str) -> None:
+    """This machine alone may come in without a key."""
+    assert load(None, {}, {"server.host": host}).server.host == host
+
+
+def test_load_refuses_any_origin_without_keys(tmp_path: Path) -> None:
+    """A keyless server is never open to every web page."""
+    found = faults_of("server: {origins: ['*']}\n", tmp_path)
+    assert found == [
+        "server.origins: '*' needs server.key_file: without keys any web page could talk to this server"
+    ]
+
+
+def test_load_reads_paths_relative_to_the_file(tmp_path: Path) -> None:
+    """`key_file: keys.yaml` is beside the file that names it, wherever the server is started."""
+    file = tmp_path / "chorale.yaml"
+    file.write_text("server: {key_file: keys.yaml, tls: {cert: c.pem, key: /etc/k.pem}}\n")
+    server = load(file, {}).server
+    assert server.tls is not None
+    assert (server.key_file, server.tls.cert, server.tls.key) == (
+        tmp_path / "keys.yaml",
+        tmp_path / "c.pem",
+        Path("/etc/k.pem"),
+    )
+
+
+def test_load_says_where_yaml_is_broken(tmp_path: Path) -> None:
+    """A syntax error is named by line and column."""
+    (fault,) = faults_of("server:\n  port: [1\n", tmp_path)
+    assert "chorale.yaml: line 3, column 1" in fault
+
+
+def test_load_refuses_a_key_that_stands_twice(tmp_path: Path) -> None:
+    """YAML would silently take the last of two; here it is a fault."""
+    (fault,) = faults_of("server: {port: 1, port: 2}\n", tmp_path)
+    assert "'port' stands twice" in fault
+
+
+def test_load_of_a_missing_file_names_it(tmp_path: Path) -> None:
+    """The file that was asked for is named, not replaced by defaults."""
+    with pytest.raises(ConfigError, match=r"nowhere\.yaml: cannot be read"):
+        load(tmp_path / "nowhere.yaml", {})
+
+
+def test_load_never_shows_values_of_private_keys(tmp_path: Path) -> None:
+    """A fault in a credential names the key and keeps the value to itself."""
+    (fault,) = faults_of("calls: {ice_servers: [{urls: 'turn:x', credential: [hunter2]}]}\n", tmp_path)
+    assert fault.startswith("calls.ice_servers.0.credential: expected")
+    assert "hunter2" not in fault
+
+
+def test_load_takes_an_empty_section_as_left_out(tmp_path: Path) -> None:
+    """Commenting all keys of a section out is no fault."""
+    file = tmp_path / "chorale.yaml"
+    file.write_text("server:\n  # port: 1\n")
+    assert load(file, {}) == Settings()
