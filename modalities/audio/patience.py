@@ -5,21 +5,24 @@ from typing import Literal
 
 Eagerness = Literal["low", "medium", "high", "auto"]
 
-_HANGING = frozenset(
-    """a an the this that these those my your his her its our their some any every each no
-    and or but nor so because since although though unless until while if when whether than as like
-    of to in on at by for from with without about into onto over under between through during before after near
-    is are was were am be been do does did has have had can could will would shall should may might must
-    i you he she we they it what which who whom whose where how why
-    i'm i'd i'll i've we're we'd it's that's there's let's gonna wanna want need please
-    very really quite just also maybe perhaps uh um er erm hmm mm well""".split()
-)
-"""Words after which English hardly stops: determiners, conjunctions, prepositions, auxiliaries, fillers."""
 
-_CLOSES_ANYWAY = frozenset(
-    "please is are was do does did can will would it that this you me so well about for to with in on have".split()
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_NEVER_LAST = _words(
+    """a an the my your our their every and or nor but because although unless whether than into onto
+    uh um er erm i'm i'd i'll i've we're we'd we'll gonna wanna"""
 )
-"""Hanging words that do end sentences too: with a final stop or question mark they are taken as ends."""
+"""Words that end no English sentence, whatever punctuation a recogniser puts behind them."""
+
+_RARELY_LAST = _words(
+    """of to in on at by for from with without about over under between through during before after near like as
+    is are was were am be been do does did has have had can could will would should may might must
+    i he she we they if when while until since though so what who which where how why
+    there's that's it's let's want need very really quite just also"""
+)
+"""Words that end a sentence now and then: they hang unless a full stop or question mark follows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +66,10 @@ class SemanticPatience:
             return self._grant.open
         said = words[-1].rstrip("\"')]”’")
         bare = said.strip(".,;:!?…-–—\"'([“‘").lower()
-        if said.endswith(("...", "…", ",", ";", ":", "-", "–", "—")):
+        if said.endswith(("...", "…", ",", ";", ":", "-", "–", "—")) or bare in _NEVER_LAST:
             return self._grant.most
-        ended = said.endswith((".", "!", "?", "。", "！", "？"))
-        if bare in _HANGING and not (ended and bare in _CLOSES_ANYWAY):
-            return self._grant.most
-        return self._grant.finished if ended else self._grant.open
+        if said.endswith(("?", "？", "!", "！")):
+            return self._grant.finished
+        if said.endswith((".", "。")):
+            return self._grant.open if bare in _RARELY_LAST else self._grant.finished
+        return self._grant.most if bare in _RARELY_LAST else self._grant.open

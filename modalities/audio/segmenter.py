@@ -1,13 +1,14 @@
 """Finds utterances in speech probabilities: where they began and ended, in samples of the 16 kHz stream.
 
-One window is 512 samples (32 ms); window i covers samples [512 i, 512 i + 512). All durations are audio time: silence on
-the wire is not silence in the sound.
+One window is 512 samples (32 ms); window i covers samples [512 i, 512 i + 512). All durations are audio time: silence
+on the wire is not silence in the sound.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
+from modalities.audio.patience import SemanticPatience as SemanticPatience
 from modalities.ports import SPEECH_RATE_HZ
 
 WINDOW = 512
@@ -28,7 +29,7 @@ _SAMPLES_PER_MS = SPEECH_RATE_HZ // 1_000
 
 @dataclass(frozen=True, slots=True)
 class SegmenterSettings:
-    """`silence_ms` ends an utterance; one longer than `max_utterance_s` is ended by force and may begin again at once."""
+    """`silence_ms` ends an utterance; one of `max_utterance_s` is ended by force and may begin again at once."""
 
     threshold: float = 0.5
     prefix_padding_ms: int = 300
@@ -130,7 +131,7 @@ class Segmenter:
         return tuple(events)
 
     def reset(self, at_sample: int) -> None:
-        """Forgets a running utterance without a word (commit, clear); the next begins at `at_sample` at the earliest."""
+        """Forgets a running utterance without a word (commit, clear); the next begins not before `at_sample`."""
         self._state = _State.QUIET
         self._run_windows = 0
         self._floor = max(self._floor, at_sample)
