@@ -1,0 +1,95 @@
+"""The key file is read whole, or refused with everything that is wrong with it and without showing a key."""
+
+import hashlib
+from pathlib import Path
+
+import pytest
+
+from orchestrator.errors import ConfigError
+from orchestrator.scheduling.job import Tier
+from orchestrator.transports.auth import KeyRing
+from orchestrator.transports.key_file import read_key_file
+
+ROOT = Path(__file__).parents[2]
+KEY = "sk-0123456789abcdef"
+
+
+def read(text: str, folder: Path) -> KeyRing:
+    file = folder / "keys.yaml"
+    file.write_text(text)
+    return read_key_file(file)
+
+
+def refused(text: str, folder: Path) -> str:
+    with pytest.raises(ConfigError) as caught:
+        read(text, folder)
+    return str(caught.value)
+
+
+def test_read_key_file_takes_keys_in_clear_and_as_hash(tmp_path: Path) -> None:
+    """Both forms let the same key in."""
+    digest = hashlib.sha256(b"sk-other-0123456789").hexdigest()
+    ring = read(
+        f"keys:\n- {{key: {KEY}, tenant: acme, tier: platinum, origins: ['https://A.b:443']}}\n"
+        f"- {{sha256: '{digest}', tenant: lab}}\n",
+        tmp_path,
+    )
+    acme, lab = ring.find(KEY), ring.find("sk-other-0123456789")
+    assert acme is not None
+    assert lab is not None
+    assert (acme.tenant, acme.tier, acme.origins) == ("acme", Tier.PLATINUM, ("https://a.b",))
+    assert (lab.tenant, lab.tier, lab.origins) == ("lab", Tier.GOLD, None)
+
+
+def test_read_key_file_names_every_fault_and_no_key(tmp_path: Path) -> None:
+    """All faults come at once; neither keys nor hashes are shown."""
+    text = refused(
+        "keys:\n"
+        "- {key: short-secret, tenant: a}\n"
+        "- {key: sk-0123456789abcdef, sha256: abc, tenant: b}\n"
+        "- {sha256: zz, tenant: c, tier: bronze}\n"
+        f"- {{key: {KEY}, tenat: d, origins: [nonsense]}}\n"
+        "- {key: ek_0123456789abcdef, tenant: e}\n"
+        "- 7\n",
+        tmp_path,
+    )
+    for fault in (
+        "keys.0.key: expected at least 16 characters",
+        "keys.1: expected either key or sha256",
+        "keys.2.sha256: expected 64 hexadecimal digits",
+        "keys.2.tier: expected platinum, gold, silver",
+        "keys.3.tenat: there is no such key",
+        "keys.3.tenant: expected a name",
+        "keys.3.origins.0: expected an origin",
+        "keys.4.key: ek_ is kept for client secrets",
+        "keys.5: expected a mapping",
+    ):
+        assert fault in text
+    assert "short-secret" not in text
+    assert "0123456789abcdef" not in text
+
+
+@pytest.mark.parametrize("text", ["", "keys: []", "keys: {}", "[1]", "keys: [", "a: b"])
+def test_read_key_file_needs_at_least_one_key(text: str, tmp_path: Path) -> None:
+    """A file that would let nobody in, or is no YAML, is refused by name."""
+    assert "keys.yaml" in refused(text, tmp_path)
+
+
+def test_read_key_file_refuses_a_key_twice(tmp_path: Path) -> None:
+    """Two tenants with one key would be one tenant."""
+    assert "twice" in refused(f"keys: [{{key: {KEY}, tenant: a}}, {{key: {KEY}, tenant: b}}]", tmp_path)
+
+
+def test_read_key_file_refuses_the_shipped_example() -> None:
+    """The example shows both forms; nothing is wrong with it but that everyone knows its keys."""
+    with pytest.raises(ConfigError) as caught:
+        read_key_file(ROOT / "configs/keys.example.yaml")
+    lines = str(caught.value).splitlines()
+    assert len(lines) == 3
+    assert all("key of the example file" in line for line in lines[1:])
+
+
+def test_read_key_file_names_a_missing_file(tmp_path: Path) -> None:
+    """A path that leads nowhere is said as such."""
+    with pytest.raises(ConfigError, match="cannot be read"):
+        read_key_file(tmp_path / "keys.yaml")
