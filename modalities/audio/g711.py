@@ -1,4 +1,4 @@
-"""µ-law and A-law (ITU-T G.711), by table. Linear samples are 16-bit; the laws see their upper 14 (µ) and 13 (A) bits."""
+"""µ-law and A-law (ITU-T G.711), by table. Of a 16-bit sample µ-law sees the upper 14 bits and A-law the upper 13."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,7 +56,8 @@ def _linear() -> NDArray[np.int32]:
 
 def _magnitude(linear: NDArray[np.int32]) -> NDArray[np.int32]:
     """Ones' complement for negative samples, as in the reference code (ITU-T G.191), so that -32768 has a magnitude."""
-    return np.where(linear < 0, ~linear, linear)
+    magnitude: NDArray[np.int32] = np.where(linear < 0, ~linear, linear)
+    return magnitude
 
 
 def _segment_of(magnitude: NDArray[np.int32], lowest_bit: int) -> NDArray[np.int32]:
@@ -71,7 +72,8 @@ def _compress_mu() -> Codes:
     magnitude = np.minimum(_magnitude(linear), _MU_CLIP) + _MU_BIAS
     segment = _segment_of(magnitude, 8)
     step = (magnitude >> (segment + 3)) & 0x0F
-    return (~((negative.astype(np.int32) << 7) | (segment << 4) | step) & 0xFF).astype(np.uint8)
+    code = ~((negative.astype(np.int32) << 7) | (segment << 4) | step) & 0xFF
+    return np.asarray(code, dtype=np.uint8)
 
 
 def _compress_a() -> Codes:

@@ -1,8 +1,8 @@
 """Changes the sample rate of a stream of sound with 2 to 4 ms of look-ahead.
 
-A windowed-sinc polyphase filter in numpy: Kaiser window, linear phase, delay compensated, so that output sample k is the
-sound at time k / `to_hz` (Crochiere and Rabiner, Multirate Digital Signal Processing, ch. 4). Stream resamplers made for
-files work in blocks and hold back up to 115 ms; `docs/decisions/resampling.md` has the comparison.
+A windowed-sinc polyphase filter in numpy: Kaiser window, linear phase, delay compensated, so that output sample k is
+the sound at time k / `to_hz` (Crochiere and Rabiner, Multirate Digital Signal Processing, ch. 4). Stream resamplers made
+for files work in blocks and hold back up to 115 ms; `docs/decisions/resampling.md` has the comparison.
 """
 
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ _CUTOFF = 0.92
 could alias is down by 80 dB from 8.0 kHz on."""
 
 _LEAST_BLOCK = 16
-"""Outputs computed by one row of the matrix product, at least: wide rows copy less, narrow ones multiply fewer zeros."""
+"""Outputs of one row of the matrix product, at least: wide rows copy less, narrow ones multiply fewer zeros."""
 
 
 _MOST_PHASES = 1_000
