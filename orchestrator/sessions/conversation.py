@@ -1,7 +1,7 @@
 """The conversation's items in the order in which they began, and the prompt that is made of them.
 
-Order (design §4): an item stands where its speech *began* or its text was *sent*, not where its result arrived, unless the
-client named its place. Bounded: over `max_items` the oldest leave (they had left every prompt long before).
+Order (design §4): an item stands where its speech *began* or its text was *sent*, not where its result arrived, unless
+the client named its place. Bounded: over `max_items` the oldest leave (they had left every prompt long before).
 """
 
 from collections import OrderedDict
@@ -98,7 +98,9 @@ class Conversation:
         elif after in self._by_id:
             at = self._index(after) + 1
         else:
-            raise WireError("invalid_value", f"There is no item '{after}' to put it behind", "previous_item_id")
+            raise WireError(
+                "invalid_value", f"There is no item '{after}' to put it behind", "previous_item_id"
+            )
         if after is not None and at > 0:
             # A client's placement is a statement about order: its neighbours' times must not contradict it later.
             entry.began_us = max(entry.began_us, self._entries[at - 1].began_us)
@@ -123,7 +125,9 @@ class Conversation:
 
     def has_call(self, call_id: str) -> bool:
         """Whether a function call with this id stands in the conversation."""
-        return any(isinstance(e.item, FunctionCall) and e.item.call_id == call_id for e in reversed(self._entries))
+        return any(
+            isinstance(e.item, FunctionCall) and e.item.call_id == call_id for e in reversed(self._entries)
+        )
 
     def pending(self) -> bool:
         """Whether a final transcript is still missing among the recent items."""

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 
-from orchestrator.errors import ChoraleError
 from orchestrator.scheduling.work import Report
 from orchestrator.sessions.links import LinkKind
 from orchestrator.wire.client import AnyClientEvent
@@ -39,7 +38,7 @@ class ClientErred:
     """A client message that could not be taken; answered in order with what came before it."""
 
     link_id: str
-    error: ChoraleError
+    error: Exception
     event_id: str | None
 
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 
 from msgspec import UNSET
 
-from modalities.audio.segmenter import Segmenter, SegmenterSettings, SemanticPatience, SpeechBegan, SpeechEnded
+from modalities.audio.patience import SemanticPatience
+from modalities.audio.segmenter import Segmenter, SegmenterSettings, SpeechBegan, SpeechEnded
 from modalities.text.transcript import LocalAgreement
 from orchestrator.buffers.timeline import SAMPLE_RATE_HZ, Timeline
 from orchestrator.errors import WireError
@@ -80,6 +81,13 @@ class Listener:
         self._jobs: dict[str, Utterance] = {}
         self._last_text = ""
         self.configure(view)
+
+    @property
+    def keep_from(self) -> int | None:
+        """The first sample that may still be committed; None while nothing uncommitted matters."""
+        if self._open is not None:
+            return self._open.start
+        return self._buffer_start if self._segmenter is None else None
 
     # -- what the client sets ---------------------------------------------------------------------------------------
 
@@ -167,7 +175,8 @@ class Listener:
 
     def commit(self, position: int) -> None:
         """Ends the buffer at `position` by the client's word. Raises `WireError` where it holds under 100 ms."""
-        start = self._open.start if self._open is not None else self._buffer_start
+        oldest = position - int(self._out.rules.buffer_s * SAMPLE_RATE_HZ)
+        start = max(self._open.start if self._open is not None else self._buffer_start, oldest)
         if position - start < LEAST_COMMIT:
             held = max(0, position - start) * 1_000 // SAMPLE_RATE_HZ
             raise WireError(
@@ -195,6 +204,16 @@ class Listener:
             self._segmenter.reset(position)
         self._drop_open()
         self._out.emit(wire.BufferCleared())
+
+    def hang_up(self) -> None:
+        """Nobody speaks any more: what was being said is written down, and not answered."""
+        utterance = self._open
+        for waiting in self._jobs.values():
+            waiting.answered = False
+        if utterance is None:
+            return
+        self._speech_ended(self.heard_to)
+        utterance.answered = False
 
     def _drop_open(self) -> None:
         utterance = self._open
@@ -300,7 +319,9 @@ class Listener:
             if isinstance(report, Transcribed):
                 self._drafted(utterance, report.text)
             return None
-        heard = self._failed(utterance, report) if isinstance(report, Failed) else self._final(utterance, report)
+        heard = (
+            self._failed(utterance, report) if isinstance(report, Failed) else self._final(utterance, report)
+        )
         if not self.waiting:
             self.ear.on(EarEvent.ALL_TRANSCRIBED)
         return heard

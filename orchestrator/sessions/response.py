@@ -1,7 +1,7 @@
 """One response from `response.created` to `response.done`: which events it sends, what of it was heard.
 
-The order of events is the protocol's (reference §6). A run knows nothing of the conversation or of turns; the session asks
-it for events and carries its items into the conversation. `done` comes exactly once, whatever happens.
+The order of events is the protocol's (reference §6). A run knows nothing of the conversation or of turns; the session
+asks it for events and carries its items into the conversation. `done` comes exactly once, whatever happens.
 """
 
 from dataclasses import dataclass, field
@@ -57,10 +57,11 @@ class _Call:
 class ResponseRun:
     """The life of one response. Methods return the events to send, in order; none may be called after `end`."""
 
-    def __init__(self, ids: IdSequence, shape: ResponseShape, turn_id: int) -> None:
+    def __init__(self, ids: IdSequence, shape: ResponseShape, turn_id: int, automatic: bool = False) -> None:
         self.id = ids.take("resp")
         self.shape = shape
         self.turn_id = turn_id
+        self.automatic = automatic
         self.reply_job: str | None = None
         self.done = False
         self.written = False
@@ -237,18 +238,12 @@ class ResponseRun:
         if self.message is not None and self.message.status == "in_progress":
             events = self._close_message(status)
             closed.append((events, self.message))
-        for call in self._calls.values():
-            if call.open:
-                closed.append((self._close_call(call, status), self._items[call.output_index]))
-        return closed
-
-    def finish_calls(self) -> list[tuple[list[wire.ServerEvent], Item]]:
-        """Closes the calls as completed (their arguments are whole)."""
-        return [
-            (self._close_call(call, "completed"), self._items[call.output_index])
+        closed.extend(
+            (self._close_call(call, status), self._items[call.output_index])
             for call in self._calls.values()
             if call.open
-        ]
+        )
+        return closed
 
     def end(
         self,

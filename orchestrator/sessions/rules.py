@@ -6,7 +6,8 @@ from orchestrator.clock import US_PER_MS, US_PER_S
 from orchestrator.scheduling.job import Tier
 
 DEFAULT_INSTRUCTIONS = (
-    "You are a friendly voice assistant. Answer in one or two short, clear sentences, in plain words without lists."
+    "You are a friendly voice assistant. "
+    "Answer in one or two short, clear sentences, in plain words without lists."
 )
 
 
@@ -17,6 +18,7 @@ class SessionRules:
     window_us: how long after the last sign of the user a further sign still joins the turn (`align.window_ms`).
     text_grace_us: text counts as read once it has been delivered for this long.
     grace_us: how long a session without links waits for one to come back.
+    buffer_s: seconds of sound that a session holds; what of a longer buffer is older cannot be committed.
     drain_us: how long work in flight may take to settle once the session is to close.
     """
 
@@ -30,6 +32,7 @@ class SessionRules:
     draft_every_us: int = 400 * US_PER_MS
     max_draft_us: int = 20 * US_PER_S
     max_utterance_s: float = 60.0
+    buffer_s: float = 120.0
     transcribe_within_us: int = 30 * US_PER_S
     understand_within_us: int = 10 * US_PER_S
     reply_within_us: int = 120 * US_PER_S

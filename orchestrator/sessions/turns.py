@@ -1,7 +1,8 @@
 """Turn windows (design §4): which signs of a user belong to one turn and get one answer.
 
-A window opens with the first sign (speech start, typed message) and stays open for `window_us` after the last one; speech
-keeps it open. An explicit ``response.create`` or commit closes it. What arrives in an open window joins the unit.
+A window opens with the first sign (speech start, typed message) and stays open for `window_us` after the last one;
+speech keeps it open. An explicit ``response.create`` or commit closes it. What arrives in an open window joins the
+unit.
 """
 
 from dataclasses import dataclass, field

@@ -1,0 +1,77 @@
+"""A session's inbox: the one place where its runner waits.
+
+Clients' events wait for room (BLOCK: their socket is read no further). Reports and speech probabilities are never kept
+waiting, since whoever brings them serves other sessions too; their number is bounded by the jobs and windows that the
+session itself has under way, and `limit` is a backstop that only a fault of ours can reach.
+"""
+
+import asyncio
+from collections import deque
+from dataclasses import dataclass
+
+from orchestrator.errors import Overloaded, SessionClosed
+from orchestrator.sessions.events import Event
+
+
+@dataclass(frozen=True, slots=True)
+class InboxStatistics:
+    """`put` and `waited` count since the start."""
+
+    held: int
+    put: int
+    waited: int
+
+
+class Inbox:
+    """Bounded, closable, counted. `capacity` holds clients back, `limit` everyone."""
+
+    def __init__(self, capacity: int = 64, limit: int = 8_192) -> None:
+        self._events: deque[Event] = deque(maxlen=limit)
+        self._capacity = capacity
+        self._limit = limit
+        self._arrived = asyncio.Event()
+        self._room = asyncio.Event()
+        self._room.set()
+        self._closed = False
+        self._put = 0
+        self._waited = 0
+
+    def put_nowait(self, event: Event) -> None:
+        """Adds an event. Raises `Overloaded` at the backstop; after `close` the event is dropped."""
+        if self._closed:
+            return
+        if len(self._events) >= self._limit:
+            raise Overloaded("the session's inbox is full", 1.0)
+        self._events.append(event)
+        self._put += 1
+        self._arrived.set()
+        if len(self._events) >= self._capacity:
+            self._room.clear()
+
+    async def put(self, event: Event) -> None:
+        """Adds an event once there is room. Cancelling loses the event only. Raises `SessionClosed`."""
+        while not self._closed and len(self._events) >= self._capacity:
+            self._waited += 1
+            await self._room.wait()
+        if self._closed:
+            raise SessionClosed("The session has ended.")
+        self.put_nowait(event)
+
+    async def take(self) -> list[Event]:
+        """Returns everything that is there, at least one event. Cancelling loses nothing."""
+        while not self._events:
+            self._arrived.clear()
+            await self._arrived.wait()
+        events = list(self._events)
+        self._events.clear()
+        self._room.set()
+        return events
+
+    def close(self) -> None:
+        """Nothing comes in any more; whoever waits for room gets `SessionClosed`. Idempotent."""
+        self._closed = True
+        self._events.clear()
+        self._room.set()
+
+    def statistics(self) -> InboxStatistics:
+        return InboxStatistics(len(self._events), self._put, self._waited)

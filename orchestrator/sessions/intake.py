@@ -1,0 +1,167 @@
+"""The listening side of a session: sound to its ring, windows to the voice detector, probabilities to its heart."""
+
+from collections.abc import Callable
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from modalities.ports import SPEECH_RATE_HZ, Pcm
+from orchestrator.buffers.audio import SpeechBuffer
+from orchestrator.errors import Overloaded
+from orchestrator.sessions.events import AudioHeard
+
+WINDOW = 512
+_REPORT_SAMPLES = SPEECH_RATE_HZ // 10
+_SPEECH = 0.5
+
+DeliverProbabilities = Callable[[int, tuple[float, ...]], None]
+
+
+class DetectorStream(Protocol):
+    """One session's stream into the shared voice detector."""
+
+    @property
+    def backlog(self) -> int:
+        """Windows handed in and not yet judged."""
+        ...
+
+    def push(self, first_window: int, windows: NDArray[np.int16]) -> None:
+        """Hands in successive windows, shape (n, 512); probabilities come back by the callback, in order."""
+        ...
+
+    def close(self) -> None:
+        """Nothing is delivered any more."""
+        ...
+
+
+class Detector(Protocol):
+    """The shared voice detector (design §5.1)."""
+
+    def stream(self, deliver: DeliverProbabilities) -> DetectorStream:
+        """Opens a stream; `deliver(first_window, probabilities)` is called on the event loop."""
+        ...
+
+
+class SpeechIntake:
+    """Implements `AudioIntake` for one session.
+
+    Full means: sound of a paced source replaces the oldest; of an unpaced one (WebSocket) it is refused with
+    `Overloaded` while an uncommitted buffer or `max_backlog` windows of undetected sound would be lost.
+    """
+
+    def __init__(
+        self,
+        detector: Detector,
+        capacity: int,
+        now: Callable[[], int],
+        post: Callable[[AudioHeard], None],
+        max_backlog: int = 16_384,
+    ) -> None:
+        self._detector = detector
+        self._capacity = capacity
+        self._now = now
+        self._post = post
+        self._max_backlog = max_backlog
+        self._buffer: SpeechBuffer | None = None
+        self._stream: DetectorStream | None = None
+        self._next_window = 0
+        self._live = False
+        self._reported = 0
+        self._held: list[float] = []
+        self._held_from = 0
+        self._speaking = False
+        self.detecting = True
+        self.dropped_windows = 0
+
+    @property
+    def position(self) -> int:
+        return 0 if self._buffer is None else self._buffer.position
+
+    def append(self, pcm: Pcm) -> None:
+        buffer = self._open()
+        if self._stream is not None and self._stream.backlog + len(pcm) // WINDOW > self._max_backlog:
+            raise Overloaded("sound comes faster than it can be listened to", 1.0)
+        self._live = False
+        buffer.append(pcm)
+        self._advance(buffer)
+
+    def append_at(self, position: int, pcm: Pcm) -> None:
+        buffer = self._open()
+        self._live = True
+        buffer.keep_from(None)
+        buffer.append_at(position, pcm)
+        self._advance(buffer)
+
+    def keep_from(self, position: int | None) -> None:
+        """What is held from `position` on may still be committed: unpaced sound must not overwrite it."""
+        if self._buffer is not None and not self._live:
+            self._buffer.keep_from(position)
+
+    def extent(self, start: int, stop: int) -> bytes:
+        """Returns a copy of samples [start, stop), int16. Raises `LookupError` where they were overwritten."""
+        return b"" if self._buffer is None else self._buffer.extent(start, stop)
+
+    def close(self) -> None:
+        """Lets the detector and the sound go. Idempotent."""
+        if self._stream is not None:
+            self._stream.close()
+        self._stream = None
+        self._buffer = None
+
+    def _open(self) -> SpeechBuffer:
+        if self._buffer is None:
+            # Not before the first sound: a session of text costs no ring.
+            self._buffer = SpeechBuffer(self._capacity)
+        return self._buffer
+
+    def _advance(self, buffer: SpeechBuffer) -> None:
+        """Hands whole new windows to the detector, or only tells how far the sound has come where nobody detects."""
+        position = buffer.position
+        if not self.detecting:
+            if self._stream is not None:
+                self._stream.close()
+                self._stream = None
+            self._next_window = -(-position // WINDOW)
+            if position - self._reported >= _REPORT_SAMPLES:
+                self._tell(position, self._next_window, ())
+            return
+        if self._stream is None:
+            self._stream = self._detector.stream(self._judged)
+        self._next_window = max(self._next_window, -(-buffer.oldest // WINDOW))
+        count = position // WINDOW - self._next_window
+        if count <= 0:
+            return
+        if self._live and self._stream.backlog > self._max_backlog // 16:
+            # A paced source goes on whatever happens: windows that came too late to matter are passed over.
+            self.dropped_windows += count
+            self._next_window += count
+            return
+        windows = np.empty(count * WINDOW, dtype=np.int16)
+        buffer.read_into(self._next_window * WINDOW, windows)
+        self._stream.push(self._next_window, windows.reshape(count, WINDOW))
+        self._next_window += count
+
+    def _judged(self, first_window: int, probabilities: tuple[float, ...]) -> None:
+        """Passes probabilities on: every 100 ms, and at once where speech begins or ends (barge-in waits for it)."""
+        if not self._held:
+            self._held_from = first_window
+        elif first_window != self._held_from + len(self._held):
+            self._flush()
+            self._held_from = first_window
+        self._held.extend(probabilities)
+        speaking = probabilities[-1] >= _SPEECH
+        crossed = speaking != self._speaking or max(probabilities) >= _SPEECH > min(probabilities)
+        # Two windows make a beginning: while one is suspected, nothing is held back.
+        if crossed or (speaking and len(self._held) >= 2) or len(self._held) * WINDOW >= _REPORT_SAMPLES:
+            self._flush()
+        self._speaking = speaking
+
+    def _flush(self) -> None:
+        held, self._held = tuple(self._held), []
+        if held:
+            self._tell((self._held_from + len(held)) * WINDOW, self._held_from, held)
+
+    def _tell(self, stop: int, first_window: int, probabilities: tuple[float, ...]) -> None:
+        self._reported = stop
+        self._post(AudioHeard(stop, self._now(), first_window, probabilities, self._live))

@@ -1,0 +1,160 @@
+"""All living sessions: opens, finds, drains and ends them. A place is reserved before anything else happens."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from orchestrator.clock import US_PER_S, Clock
+from orchestrator.errors import Overloaded, SessionClosed
+from orchestrator.flow.concurrency import FixedLimit
+from orchestrator.flow.limiter import Limiter, Permit, Refusal
+from orchestrator.ids import random_id, session_secret
+from orchestrator.scheduling.dispatcher import Dispatcher
+from orchestrator.scheduling.job import Tier
+from orchestrator.sessions.intake import Detector
+from orchestrator.sessions.links import LinkKind, SessionPort, SessionRequest
+from orchestrator.sessions.rules import SessionRules
+from orchestrator.sessions.runner import SessionRunner
+from orchestrator.wire.session import Session as SessionView
+from orchestrator.wire.update import initial
+
+log = logging.getLogger("chorale.session")
+
+
+@dataclass(frozen=True, slots=True)
+class RegistrySettings:
+    """`defaults` is the session that a client gets who asks for nothing; its id and expiry do not count."""
+
+    defaults: SessionView
+    rules: SessionRules
+    max_sessions: int = 1_000
+    log_events: int = 4_096
+    log_bytes: int = 16 * 1024 * 1024
+
+
+class Registry:
+    """Implements `SessionDirectory`. `run` is its task; sessions live as tasks below it."""
+
+    def __init__(
+        self, settings: RegistrySettings, clock: Clock, dispatcher: Dispatcher, detector: Detector
+    ) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._dispatcher = dispatcher
+        self._detector = detector
+        self._limiter = Limiter(FixedLimit(settings.max_sessions))
+        self._sessions: dict[str, SessionRunner] = {}
+        self._calls: dict[str, SessionRunner] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._draining = False
+        self._empty = asyncio.Event()
+        self._empty.set()
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    @property
+    def draining(self) -> bool:
+        return self._draining
+
+    # -- SessionDirectory -------------------------------------------------------------------------------------------
+
+    def open(self, request: SessionRequest, kind: LinkKind) -> SessionRunner:
+        if self._draining:
+            raise Overloaded("The server is shutting down", 5.0)
+        permit = self._limiter.acquire(self._clock.now_us())
+        if isinstance(permit, Refusal):
+            raise Overloaded(
+                f"All {self._settings.max_sessions} sessions are in use", max(1.0, permit.retry_after_s)
+            )
+        try:
+            runner = self._make(request)
+        except BaseException:
+            permit.ignored(self._clock.now_us())
+            raise
+        self._adopt(runner, permit)
+        return runner
+
+    def open_call(self, request: SessionRequest) -> tuple[str, SessionPort]:
+        runner = self.open(request, LinkKind.CALL)
+        runner.call_id = random_id("rtc")
+        self._calls[runner.call_id] = runner
+        return runner.call_id, runner
+
+    def by_call(self, call_id: str, tenant: str) -> SessionRunner:
+        runner = self._calls.get(call_id)
+        if runner is None or runner.tenant != tenant:
+            raise SessionClosed(f"There is no call '{call_id}'")
+        return runner
+
+    def by_id(self, session_id: str, secret: str) -> SessionRunner:
+        runner = self._sessions.get(session_id)
+        if runner is None or not runner.knows(secret):
+            raise SessionClosed(f"There is no session '{session_id}', or its secret is another")
+        return runner
+
+    def end(self, session: SessionPort, reason: str) -> None:
+        runner = self._sessions.get(session.id)
+        if runner is not None:
+            runner.end(reason)
+
+    # -- life of the server -----------------------------------------------------------------------------------------
+
+    async def drain(self, within_s: float) -> None:
+        """Lets running turns finish, opens nothing new; returns when all sessions have ended. Cancelling it leaves
+        the rest running."""
+        self._draining = True
+        for runner in list(self._sessions.values()):
+            runner.drain(int(within_s * US_PER_S))
+        await self._empty.wait()
+
+    async def close(self) -> None:
+        """Ends every session at once. Idempotent."""
+        self._draining = True
+        tasks = list(self._tasks.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    # -- inside -----------------------------------------------------------------------------------------------------
+
+    def _make(self, request: SessionRequest) -> SessionRunner:
+        settings = self._settings
+        session_id = random_id("sess")
+        expires_at = int(time.time()) + settings.rules.max_session_us // US_PER_S
+        view = initial(session_id, request.model, expires_at, settings.defaults, request.initial)
+        runner = SessionRunner(
+            view,
+            session_secret(),
+            replace(settings.rules, tier=Tier(request.tier)),
+            self._clock,
+            self._dispatcher,
+            self._detector,
+            (settings.log_events, settings.log_bytes),
+        )
+        runner.tenant = request.tenant
+        return runner
+
+    def _adopt(self, runner: SessionRunner, permit: Permit) -> None:
+        self._sessions[runner.id] = runner
+        self._empty.clear()
+        self._tasks[runner.id] = asyncio.get_running_loop().create_task(
+            self._live(runner, lambda: permit.succeeded(self._clock.now_us())), name=f"session {runner.id}"
+        )
+
+    async def _live(self, runner: SessionRunner, release: Callable[[], None]) -> None:
+        """A task border: a fault of ours in one session ends that session and no other."""
+        try:
+            await runner.run()
+        except Exception:
+            log.exception("session failed", extra={"session": runner.id})
+        finally:
+            release()
+            self._sessions.pop(runner.id, None)
+            self._tasks.pop(runner.id, None)
+            if runner.call_id is not None:
+                self._calls.pop(runner.call_id, None)
+            if not self._sessions:
+                self._empty.set()

@@ -1,0 +1,291 @@
+"""The shell of a session: waits on its inbox, lets the heart decide, carries out the effects without waiting."""
+
+import asyncio
+import base64
+import hmac
+import logging
+from typing import assert_never
+
+import numpy as np
+from modalities.audio.resample import resampled
+from msgspec import UNSET, structs
+
+from orchestrator.buffers.output_log import OutputLog
+from orchestrator.clock import US_PER_S, Clock
+from orchestrator.errors import Overloaded, SessionClosed, WireError
+from orchestrator.scheduling.dispatcher import Dispatcher
+from orchestrator.scheduling.job import Job
+from orchestrator.scheduling.work import Failed, Report, SpeechPiece, Transcribe
+from orchestrator.sessions import effects as do
+from orchestrator.sessions import events as on
+from orchestrator.sessions.inbox import Inbox
+from orchestrator.sessions.intake import Detector, SpeechIntake
+from orchestrator.sessions.links import Link, LinkKind, LogEntry, LoggedAudio, LoggedEvent
+from orchestrator.sessions.rules import SessionRules
+from orchestrator.sessions.session import CLIP_PREFIX, Session
+from orchestrator.sessions.states import Life
+from orchestrator.wire import codec
+from orchestrator.wire.client import AnyClientEvent, CreateItem
+from orchestrator.wire.items import InputAudio, Message, Part
+from orchestrator.wire.session import Session as SessionView
+
+log = logging.getLogger("chorale.session")
+
+MAX_CLIP_BYTES = 16 * 1024 * 1024
+"""Sound that clients' own items may hold untranscribed, per session."""
+
+
+class SessionRunner:
+    """One per session; implements `SessionPort`. `run` is its task; everything else is called on the same loop."""
+
+    def __init__(
+        self,
+        view: SessionView,
+        secret: str,
+        rules: SessionRules,
+        clock: Clock,
+        dispatcher: Dispatcher,
+        detector: Detector,
+        log_bounds: tuple[int, int] = (4_096, 16 * 1024 * 1024),
+    ) -> None:
+        self.call_id: str | None = None
+        self.tenant = ""
+        self._secret = secret
+        self._clock = clock
+        self._dispatcher = dispatcher
+        self._origin = clock.now_us()
+        self._tag = view.id.rsplit("_", 1)[-1][-12:]
+        self._heart = Session(view, rules, self._tag, secret, 0)
+        self._inbox = Inbox()
+        self._log: OutputLog[LogEntry] = OutputLog(*log_bounds)
+        self._links: dict[str, Link] = {}
+        self._told = 0
+        self._pieces: dict[tuple[str, int], bytes] = {}
+        self._clips: dict[str, bytes] = {}
+        self._clip_count = 0
+        self._intake = SpeechIntake(detector, int(rules.buffer_s * 16_000), self._now, self._inbox.put_nowait)
+        self._dispatcher.listen(view.id, self._deliver)
+
+    # -- what doors see (SessionPort) -------------------------------------------------------------------------------
+
+    @property
+    def id(self) -> str:
+        return self._heart.view.id
+
+    @property
+    def secret(self) -> str:
+        return self._secret
+
+    @property
+    def view(self) -> SessionView:
+        return self._heart.view
+
+    @property
+    def intake(self) -> SpeechIntake:
+        return self._intake
+
+    @property
+    def heart(self) -> Session:
+        return self._heart
+
+    def knows(self, secret: str) -> bool:
+        """Whether this is the session's secret; takes the same time whatever it is."""
+        return hmac.compare_digest(secret.encode(), self._secret.encode())
+
+    def attach(self, link: Link) -> int:
+        if self._heart.life is Life.CLOSED:
+            raise SessionClosed("The session has ended.")
+        if link.id not in self._links:
+            self._links[link.id] = link
+            # At once and not by the inbox: nothing may reach a link before its session.created.
+            self._step(on.LinkJoined(link.id, link.kind))
+        return self._log.last
+
+    def detach(self, link_id: str) -> None:
+        if self._links.pop(link_id, None) is not None:
+            self._inbox.put_nowait(on.LinkLeft(link_id))
+
+    async def submit(self, link_id: str, event: AnyClientEvent, age_us: int = 0) -> None:
+        if isinstance(event, CreateItem):
+            event = self._store_clips(event)
+        sent = max(0, self._now() - age_us)
+        await self._inbox.put(on.ClientSaid(link_id, event, self._intake.position, sent))
+
+    def refuse(self, link_id: str, error: Exception, event_id: str | None) -> None:
+        self._inbox.put_nowait(on.ClientErred(link_id, error, event_id))
+
+    def playout_drained(self, response_id: str) -> None:
+        self._inbox.put_nowait(on.PlayoutEnded(response_id))
+
+    def read(self, cursor: int, limit: int) -> list[tuple[int, LogEntry]]:
+        return self._log.read(cursor, limit)
+
+    # -- what the registry asks -------------------------------------------------------------------------------------
+
+    def drain(self, within_us: int) -> None:
+        """Finish what runs, start nothing, end in time."""
+        self._inbox.put_nowait(on.DrainAsked(self._now() + within_us))
+
+    def end(self, reason: str) -> None:
+        """End now; transcripts in flight still reach the conversation."""
+        self._inbox.put_nowait(on.EndAsked(reason))
+
+    async def run(self) -> None:
+        """Lives until the session has ended. Cancelling it ends the session at once."""
+        try:
+            while (deadline := self._heart.deadline) is not None:
+                events: list[on.Event] = []
+                try:
+                    async with asyncio.timeout(max(0, deadline - self._now()) / US_PER_S):
+                        events = await self._inbox.take()
+                except TimeoutError:
+                    events = [on.TimePassed()]
+                self._follow_playout()
+                for event in events:
+                    self._step(event)
+        finally:
+            self._close()
+
+    # -- inside -----------------------------------------------------------------------------------------------------
+
+    def _now(self) -> int:
+        return self._clock.now_us() - self._origin
+
+    def _step(self, event: on.Event) -> None:
+        last = self._log.last
+        for effect in self._heart.receive(event, self._now()):
+            self._perform(effect)
+        if isinstance(event, on.ReportCame) and isinstance(event.report, SpeechPiece):
+            self._pieces.pop((event.report.job_id, event.report.index), None)  # not wanted, or sent by now
+        self._intake.detecting = self._heart.view.audio.input.turn_detection is not None
+        self._intake.keep_from(self._heart.keep_from)
+        if self._log.last != last:
+            for link in self._links.values():
+                link.wake()
+
+    def _follow_playout(self) -> None:
+        """Tells the heart how far a call's track has come, before it judges anything by it."""
+        sounding = self._heart.sounding
+        if sounding is None:
+            return
+        for link in self._links.values():
+            if link.kind is LinkKind.CALL and link.playout is not None:
+                self._step(on.PlayoutMoved(sounding, link.playout.played_samples(sounding)))
+
+    def _perform(self, effect: do.Effect) -> None:
+        match effect:
+            case do.Emit():
+                data = codec.encode(effect.event, f"event_{self._tag}_{self._log.last + 1}")
+                self._log.append(LoggedEvent(data), len(data))
+            case do.EmitAudio():
+                self._emit_audio(effect)
+            case do.Tell():
+                link = self._links.get(effect.link_id)
+                if link is not None:
+                    self._told += 1
+                    link.tell(codec.encode(effect.event, f"event_{self._tag}_p{self._told}"))
+            case do.Start():
+                self._start(effect.job)
+            case do.Cancel():
+                self._dispatcher.cancel(effect.job_id)
+                for key in [key for key in self._pieces if key[0] == effect.job_id]:
+                    del self._pieces[key]
+            case do.FinishPlayout():
+                for link in self._links.values():
+                    if link.playout is not None:
+                        link.playout.finish(effect.response_id)
+            case do.FlushPlayout():
+                for link in self._links.values():
+                    if link.playout is not None:
+                        link.playout.flush()
+            case do.ForgetClip():
+                self._clips.pop(effect.clip, None)
+            case do.CloseLinks():
+                for link in list(self._links.values()):
+                    link.close(effect.code, effect.reason)
+            case _:
+                assert_never(effect)
+
+    def _emit_audio(self, effect: do.EmitAudio) -> None:
+        pcm = self._pieces.pop((effect.job_id, effect.index), b"")
+        event_id = f"event_{self._tag}_{self._log.last + 1}"
+        entry = LoggedAudio(
+            event_id, effect.response_id, effect.item_id, effect.output_index, effect.content_index, pcm
+        )
+        self._log.append(entry, len(pcm) + 128)
+        for link in self._links.values():
+            if link.playout is not None:
+                try:
+                    link.playout.play(effect.response_id, pcm)
+                except Overloaded:
+                    log.warning("playout full, sound dropped", extra={"session": self.id})
+
+    def _start(self, job: Job) -> None:
+        work = job.work
+        if isinstance(work, Transcribe):
+            try:
+                audio = self._clips[work.clip] if work.clip else self._intake.extent(work.start, work.stop)
+            except LookupError:
+                failed = Failed(job.id, "audio_gone", "The sound is no longer held by the server.")
+                self._inbox.put_nowait(on.ReportCame(failed))
+                return
+            work = structs.replace(work, audio=audio)
+        self._dispatcher.submit(
+            structs.replace(
+                job,
+                work=work,
+                created_us=job.created_us + self._origin,
+                deadline_us=job.deadline_us + self._origin,
+            )
+        )
+
+    def _deliver(self, report: Report) -> None:
+        """Takes a report from the dispatcher; its sound stays here, the heart sees only how much there is."""
+        if isinstance(report, SpeechPiece):
+            self._pieces[(report.job_id, report.index)] = report.audio
+            report = structs.replace(report, audio=b"")
+        self._inbox.put_nowait(on.ReportCame(report))
+
+    def _store_clips(self, event: CreateItem) -> CreateItem:
+        """Takes the sound out of a client's item and leaves its name: hearts hold no samples."""
+        item = event.item
+        if not isinstance(item, Message):
+            return event
+        parts: list[Part] = []
+        for part in item.content:
+            if isinstance(part, InputAudio) and part.audio is not UNSET:
+                part = (
+                    structs.replace(part, audio=CLIP_PREFIX + self._store(part))
+                    if not part.transcript
+                    else InputAudio(part.transcript)
+                )
+            parts.append(part)
+        return structs.replace(event, item=structs.replace(item, content=tuple(parts)))
+
+    def _store(self, part: InputAudio) -> str:
+        try:
+            data = base64.b64decode(str(part.audio), validate=True)
+        except ValueError:
+            raise WireError(
+                "invalid_value", "Invalid audio: expected base64-encoded sound", "item.content[0].audio"
+            ) from None
+        pcm = resampled(np.frombuffer(data[: len(data) & ~1], dtype="<i2"), 24_000, 16_000)
+        if sum(map(len, self._clips.values())) + pcm.nbytes > MAX_CLIP_BYTES:
+            raise WireError(
+                "invalid_value",
+                f"Too much untranscribed audio in items: at most {MAX_CLIP_BYTES} bytes at 16 kHz are held",
+                "item.content[0].audio",
+            )
+        self._clip_count += 1
+        name = str(self._clip_count)
+        self._clips[name] = pcm.astype("<i2", copy=False).tobytes()
+        return name
+
+    def _close(self) -> None:
+        for link in list(self._links.values()):
+            link.close(1001, "The session has ended.")
+        self._inbox.close()
+        self._dispatcher.drop_session(self.id)
+        self._intake.close()
+        self._pieces.clear()
+        self._clips.clear()

@@ -1,0 +1,386 @@
+"""The heart of a session: everything that happens to it comes in here, everything it wants done goes out.
+
+Pure: no clock, no waiting, no samples. `receive(event, now)` returns the effects in the order in which they must be
+carried out; the same events at the same times give the same effects again. `deadline` says when to come back with
+`TimePassed`.
+"""
+
+from typing import assert_never
+
+from msgspec import UNSET, structs
+
+from orchestrator.clock import US_PER_S
+from orchestrator.errors import SessionClosed, WireError
+from orchestrator.ids import IdSequence
+from orchestrator.scheduling.work import Failed, Report, Transcribed, Understand, Understood
+from orchestrator.sessions.conversation import Conversation, Entry
+from orchestrator.sessions.effects import CloseLinks, Effect, ForgetClip
+from orchestrator.sessions.events import (
+    AudioHeard,
+    ClientErred,
+    ClientSaid,
+    DrainAsked,
+    EndAsked,
+    Event,
+    LinkJoined,
+    LinkLeft,
+    PlayoutEnded,
+    PlayoutMoved,
+    ReportCame,
+    TimePassed,
+)
+from orchestrator.sessions.links import LinkKind
+from orchestrator.sessions.listening import Heard, Listener
+from orchestrator.sessions.outbound import Outbound
+from orchestrator.sessions.rules import SessionRules
+from orchestrator.sessions.speaking import Speaker
+from orchestrator.sessions.states import LIFE, Ear, Life, LifeEvent, Machine, Mouth
+from orchestrator.sessions.turns import TurnWindow
+from orchestrator.wire import client, codec
+from orchestrator.wire import server as wire
+from orchestrator.wire.items import OBJECT, FunctionCallOutput, InputAudio, InputText, Item, Message
+from orchestrator.wire.session import Session as SessionView
+from orchestrator.wire.update import merge
+
+CLIP_PREFIX = "clip:"
+"""How the runner marks sound that it took out of a client's item: ``audio`` is then ``clip:`` and a name."""
+
+_EXPIRED = "Your session hit the maximum duration of {} minutes."
+
+
+class Session:
+    """One conversation and its state, from the first link to the last word."""
+
+    def __init__(self, view: SessionView, rules: SessionRules, tag: str, secret: str, now: int) -> None:
+        self.view = view
+        self._rules = rules
+        self._secret = secret
+        self._out = Outbound(view.id, IdSequence(tag), rules)
+        self._conversation = Conversation(rules.max_items)
+        self._turns = TurnWindow(rules.window_us)
+        self._speaker = Speaker(self._out, self._conversation, view, self._out.ids.take("conv"))
+        self._listener = Listener(self._out, self._conversation, self._turns, view, self._interrupted)
+        self._life: Machine[Life, LifeEvent] = Machine("life", LIFE, Life.WAITING)
+        self._links: dict[str, LinkKind] = {}
+        self._sent: dict[str, int] = {}
+        self._understanding: dict[str, str] = {}
+        self._clips: dict[str, str] = {}
+        self._reply_due = False
+        self._owed = False
+        self._expires = now + rules.max_session_us
+        self._until = now + rules.grace_us
+        self._close_reason = (1001, "The session has ended.")
+
+    # -- what a shell may look at -----------------------------------------------------------------------------------
+
+    @property
+    def life(self) -> Life:
+        return self._life.state
+
+    @property
+    def sounding(self) -> str | None:
+        """The response whose sound a call is playing, if any."""
+        return self._speaker.sounding
+
+    @property
+    def keep_from(self) -> int | None:
+        """The first sample that the session may still want transcribed; None where nothing is held."""
+        return self._listener.keep_from
+
+    @property
+    def conversation(self) -> Conversation:
+        return self._conversation
+
+    @property
+    def deadline(self) -> int | None:
+        """When `TimePassed` is due next; None once closed."""
+        match self._life.state:
+            case Life.CLOSED:
+                return None
+            case Life.OPEN:
+                return self._expires
+            case _:
+                return min(self._until, self._expires)
+
+    # -- the one entrance -------------------------------------------------------------------------------------------
+
+    def receive(self, event: Event, now: int) -> tuple[Effect, ...]:
+        """Takes one event at session time `now` (µs) and returns what is to be done. Closed sessions do nothing."""
+        if self._life.state is Life.CLOSED:
+            return ()
+        self._out.now = now
+        match event:
+            case ClientSaid():
+                self._client_said(event)
+            case ClientErred():
+                self._refuse(event.link_id, event.error, event.event_id)
+            case AudioHeard():
+                if self._life.state is not Life.DRAINING or self._listener.ear.state is Ear.HEARING:
+                    self._listener.heard(event)
+            case ReportCame():
+                self._report(event.report)
+            case PlayoutMoved():
+                self._speaker.played(event.response_id, event.samples)
+            case PlayoutEnded():
+                self._speaker.played_out(event.response_id)
+            case LinkJoined():
+                self._joined(event)
+            case LinkLeft():
+                self._left(event)
+            case TimePassed():
+                self._time_passed(now)
+            case DrainAsked():
+                self._life.on(LifeEvent.DRAIN)
+                self._until = event.until_us
+                self._close_reason = (1001, "The server is shutting down.")
+            case EndAsked():
+                self._end(event.reason, now)
+            case _:
+                assert_never(event)
+        self._speaker.advance()
+        self._maybe_reply()
+        self._maybe_settle(now)
+        return self._out.take()
+
+    # -- links and life ---------------------------------------------------------------------------------------------
+
+    def _joined(self, event: LinkJoined) -> None:
+        self._life.on(LifeEvent.LINK_JOINED)
+        self._links[event.link_id] = event.kind
+        if event.kind is LinkKind.CALL:
+            self._speaker.has_call = True
+        self._out.tell(event.link_id, wire.SessionCreated(self.view))
+
+    def _left(self, event: LinkLeft) -> None:
+        if self._links.pop(event.link_id, None) is None:
+            return
+        self._sent.pop(event.link_id, None)
+        if self._speaker.has_call and LinkKind.CALL not in self._links.values():
+            self._speaker.call_left()
+        if not self._links:
+            self._listener.hang_up()
+            if self._life.on(LifeEvent.LAST_LINK_LEFT) is Life.WAITING:
+                self._until = self._out.now + self._rules.grace_us
+
+    def _time_passed(self, now: int) -> None:
+        if now >= self._expires:
+            message = _EXPIRED.format(self._rules.max_session_us // (60 * US_PER_S))
+            for link_id in self._links:
+                self._refuse(link_id, SessionClosed(message), None)
+            self._close_reason = (1001, message)
+            self._close()
+        elif self._life.state is Life.WAITING and now >= self._until:
+            self._life.on(LifeEvent.GRACE_OVER)
+            self._until = now + self._rules.drain_us
+        elif self._life.state is Life.DRAINING and now >= self._until:
+            self._close()
+
+    def _end(self, reason: str, now: int) -> None:
+        """Hang-up: the links close now, transcripts in flight still reach the conversation."""
+        self._out.do(CloseLinks(1000, reason))
+        self._listener.hang_up()
+        self._reply_due = False
+        if self._speaker.current is not None:
+            self._speaker.cancel(None)
+        self._life.on(LifeEvent.DRAIN)
+        self._until = now + self._rules.drain_us
+
+    def _maybe_settle(self, now: int) -> None:
+        if self._life.state is not Life.DRAINING:
+            return
+        busy = (
+            self._speaker.busy
+            or self._listener.waiting
+            or self._listener.ear.state is Ear.HEARING
+            or self._reply_due
+            or (self._speaker.mouth.state is Mouth.PLAYING and bool(self._links))
+        )
+        if not busy:
+            self._close()
+
+    def _close(self) -> None:
+        self._life.on(LifeEvent.SETTLED if self._life.state is Life.DRAINING else LifeEvent.END)
+        self._out.do(CloseLinks(*self._close_reason))
+
+    # -- turns ------------------------------------------------------------------------------------------------------
+
+    def _interrupted(self) -> None:
+        self._owed = self._speaker.interrupt() or self._owed
+
+    def _maybe_reply(self) -> None:
+        if not self._reply_due or self._speaker.current is not None:
+            return
+        if self._listener.ear.state is Ear.QUIET and not self._conversation.pending():
+            self._reply_due = self._owed = False
+            self._speaker.create(client.ResponseParams(), self._turns.turn.id, automatic=True)
+
+    def _heard(self, heard: Heard) -> None:
+        """A final transcript is in."""
+        if heard.text:
+            job = self._out.start(Understand(text=heard.text), self._rules.understand_within_us)
+            self._understanding[job] = heard.item_id
+        if self.view.type == "transcription":
+            return
+        if heard.error is not None:
+            if heard.wants_reply:
+                self._speaker.fail_turn(heard.error, self._turns.turn.id)
+        elif heard.wants_reply or (not heard.text and self._owed):
+            self._reply_due = True
+
+    def _report(self, report: Report) -> None:
+        if self._listener.owns(report.job_id):
+            if isinstance(report, Transcribed | Failed):
+                heard = self._listener.report(report)
+                if heard is not None:
+                    self._forget_clip(heard.item_id)
+                    self._heard(heard)
+        elif self._speaker.owns(report.job_id):
+            self._speaker.report(report)
+        elif report.job_id in self._understanding:
+            item_id = self._understanding.pop(report.job_id)
+            if isinstance(report, Understood):
+                self._understood(item_id, report)
+
+    def _understood(self, item_id: str, report: Understood) -> None:
+        extension = self.view.chorale
+        if extension is UNSET or "chorale.token" not in extension.events:
+            return
+        slots = tuple(wire.Slot(s.name, s.value, round(s.confidence, 4)) for s in report.slots)
+        self._out.emit(wire.TokenUnderstood(item_id, report.intent, round(report.confidence, 4), slots))
+
+    # -- what clients say -------------------------------------------------------------------------------------------
+
+    def _refuse(self, link_id: str, error: Exception, event_id: str | None) -> None:
+        self._out.tell(link_id, codec.error_event(error, event_id))
+
+    def _client_said(self, said: ClientSaid) -> None:
+        try:
+            self._obey(said)
+        except WireError as error:
+            self._refuse(said.link_id, error, said.event.event_id)
+
+    def _obey(self, said: ClientSaid) -> None:
+        event = said.event
+        match event:
+            case client.UpdateSession():
+                self._update(event)
+            case client.CommitAudio():
+                self._listener.commit(said.position)
+            case client.ClearAudio():
+                self._listener.clear(said.position)
+            case client.CreateItem():
+                self._create_item(event, said)
+            case client.RetrieveItem():
+                self._retrieve(event.item_id)
+            case client.TruncateItem():
+                self._speaker.truncate(event.item_id, event.content_index, event.audio_end_ms)
+            case client.DeleteItem():
+                self._delete(event.item_id)
+            case client.CreateResponse():
+                self._create_response(event)
+            case client.CancelResponse():
+                self._speaker.cancel(event.response_id)
+            case client.ClearPlayout():
+                self._speaker.clear_playout()
+            case client.AppendAudio():
+                raise WireError("invalid_event", "Sound goes to the audio buffer, not to the session's heart")
+            case _:
+                assert_never(event)
+
+    def _update(self, event: client.UpdateSession) -> None:
+        view = merge(self.view, event.session, audio_started=self._speaker.audio_started)
+        if view.chorale is not UNSET:
+            view = structs.replace(view, chorale=structs.replace(view.chorale, secret=self._secret))
+        self.view = self._speaker.view = view
+        self._out.emit(wire.SessionUpdated(view))
+        self._listener.configure(view)
+
+    def _create_response(self, event: client.CreateResponse) -> None:
+        if self._life.state is Life.DRAINING:
+            raise WireError("server_error", "The server is shutting down and starts no new responses")
+        if self.view.type == "transcription":
+            raise WireError("invalid_event", "A transcription session makes no responses")
+        params = client.ResponseParams() if event.response is UNSET else event.response
+        self._speaker.create(params, self._turns.turn.id)
+        if params.conversation != "none":
+            self._turns.close()
+            self._reply_due = self._owed = False
+
+    def _retrieve(self, item_id: str) -> None:
+        entry = self._conversation.get(item_id)
+        item = self._conversation.taken_back(item_id) if entry is None else entry.item
+        if item is None:
+            raise WireError("item_retrieve_invalid_item_id", f"There is no item '{item_id}'", "item_id")
+        self._out.emit(wire.ItemRetrieved(item))
+
+    def _delete(self, item_id: str) -> None:
+        known = self._conversation.remove(item_id) or self._conversation.taken_back(item_id) is not None
+        if not known:
+            raise WireError("item_delete_invalid_item_id", f"There is no item '{item_id}'", "item_id")
+        self._out.emit(wire.ItemDeleted(item_id))
+
+    def _create_item(self, event: client.CreateItem, said: ClientSaid) -> None:
+        item = event.item
+        if isinstance(item, FunctionCallOutput) and not self._conversation.has_call(item.call_id):
+            raise WireError(
+                "invalid_value", f"There is no function call with the id '{item.call_id}'", "item.call_id"
+            )
+        sent = max(said.sent_us, self._sent.get(said.link_id, 0))
+        self._sent[said.link_id] = sent
+        item_id = self._out.ids.take("item") if item.id is UNSET or not item.id else str(item.id)
+        if self._conversation.get(item_id) is not None:
+            raise WireError(
+                "item_create_duplicate_item_id", f"An item with the id '{item_id}' already exists", "item.id"
+            )
+        typed = self._is_typed_turn(item)
+        if typed:
+            # Before the item is placed: what the user interrupts must not stand between his words.
+            self._turns.sign(sent, speaking=self._listener.ear.state is not Ear.QUIET)
+            self._interrupted()
+        item, clip = _without_clip(structs.replace(item, id=item_id, object=OBJECT, status="completed"))
+        entry = Entry(item, began_us=sent, pending=clip is not None)
+        previous = self._conversation.add(entry, event.previous_item_id)
+        self._out.emit(wire.ItemAdded(item, previous), wire.ItemDone(item, previous))
+        if clip is not None:
+            self._clips[item_id] = clip
+            self._listener.transcribe_clip(item_id, clip, None)
+        if typed:
+            self._turns.turn.items.append(item_id)
+            self._reply_due = True
+            text = " ".join(p.text for p in _parts(item) if isinstance(p, InputText))
+            job = self._out.start(Understand(text=text), self._rules.understand_within_us)
+            self._understanding[job] = item_id
+
+    def _is_typed_turn(self, item: Item) -> bool:
+        extension = self.view.chorale
+        if extension is UNSET or not extension.typed_turns or self._life.state is not Life.OPEN:
+            return False
+        return (
+            isinstance(item, Message)
+            and item.role == "user"
+            and any(isinstance(part, InputText) and part.text.strip() for part in item.content)
+        )
+
+    def _forget_clip(self, item_id: str) -> None:
+        clip = self._clips.pop(item_id, None)
+        if clip is not None:
+            self._out.do(ForgetClip(clip))
+
+
+def _parts(item: Item) -> tuple[object, ...]:
+    return item.content if isinstance(item, Message) else ()
+
+
+def _without_clip(item: Item) -> tuple[Item, str | None]:
+    """Takes the mark of stored sound out of an item (sound is left out of every event); returns the clip's name."""
+    if not isinstance(item, Message):
+        return item, None
+    clip: str | None = None
+    parts = []
+    for part in item.content:
+        if isinstance(part, InputAudio) and part.audio is not UNSET:
+            if not part.transcript and part.audio.startswith(CLIP_PREFIX):
+                clip = part.audio.removeprefix(CLIP_PREFIX)
+            part = InputAudio(transcript=part.transcript)
+        parts.append(part)
+    return structs.replace(item, content=tuple(parts)), clip

@@ -1,0 +1,127 @@
+"""The shared voice detector: one thread, one hop per tick over all sessions' windows together (design §5.1)."""
+
+import asyncio
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from modalities.ports import VoiceActivityDetector
+from orchestrator.sessions.intake import DeliverProbabilities
+
+MOST_WINDOWS_A_TICK = 64
+"""Of one stream: a client that sends minutes at once does not hold up the others for longer than some 10 ms."""
+
+
+@dataclass(slots=True)
+class _Work:
+    """Windows of one stream that go through the detector together."""
+
+    stream: "_Stream"
+    first_window: int
+    windows: NDArray[np.int16]
+
+
+class _Stream:
+    """One session's queue of windows. Bounded by its owner, which looks at `backlog`."""
+
+    def __init__(self, service: "VoiceActivity", deliver: DeliverProbabilities) -> None:
+        self._service = service
+        self.deliver = deliver
+        self.state = service.detector.new_state()
+        self.pending: deque[tuple[int, NDArray[np.int16]]] = deque(maxlen=65_536)
+        self.backlog = 0
+        self.expected = -1
+        self.closed = False
+
+    def push(self, first_window: int, windows: NDArray[np.int16]) -> None:
+        if self.closed or not len(windows):
+            return
+        self.pending.append((first_window, windows))
+        self.backlog += len(windows)
+        self._service.want(self)
+
+    def take(self) -> _Work | None:
+        """Returns the next at most 64 windows that follow each other."""
+        if not self.pending:
+            return None
+        first, windows = self.pending.popleft()
+        if len(windows) > MOST_WINDOWS_A_TICK:
+            self.pending.appendleft((first + MOST_WINDOWS_A_TICK, windows[MOST_WINDOWS_A_TICK:]))
+            windows = windows[:MOST_WINDOWS_A_TICK]
+        if first != self.expected:
+            self.state = self._service.detector.new_state()
+        self.expected = first + len(windows)
+        return _Work(self, first, windows)
+
+    def close(self) -> None:
+        self.closed = True
+        self.pending.clear()
+        self.backlog = 0
+
+
+class VoiceActivity:
+    """Judges the windows of all sessions. `start` and `close` on the event loop that delivers."""
+
+    def __init__(self, detector: VoiceActivityDetector) -> None:
+        self.detector = detector
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="voice-activity")
+        self._wanting: dict[int, _Stream] = {}
+        self._busy = False
+        self._closed = False
+
+    def stream(self, deliver: DeliverProbabilities) -> _Stream:
+        return _Stream(self, deliver)
+
+    def want(self, stream: _Stream) -> None:
+        """A stream has windows. While the thread is busy they wait and go with everyone else's next."""
+        self._wanting[id(stream)] = stream
+        if not self._busy and not self._closed:
+            self._busy = True
+            # One turn of the loop later: what all sessions received in this one goes together.
+            asyncio.get_running_loop().call_soon(self._tick)
+
+    def close(self) -> None:
+        """Stops delivering and lets the thread end. Idempotent."""
+        self._closed = True
+        self._wanting.clear()
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+    def _tick(self) -> None:
+        work: list[_Work] = []
+        for key, stream in list(self._wanting.items()):
+            taken = None if stream.closed else stream.take()
+            if taken is None:
+                del self._wanting[key]
+            else:
+                work.append(taken)
+        if not work or self._closed:
+            self._busy = False
+            return
+        future = asyncio.get_running_loop().run_in_executor(self._thread, self._judge, work)
+        future.add_done_callback(self._judged)
+
+    def _judge(self, work: list[_Work]) -> list[tuple[_Work, tuple[float, ...]]]:
+        """In the thread: the k-th windows of all streams in one call each."""
+        results: list[list[float]] = [[] for _ in work]
+        for k in range(max(len(w.windows) for w in work)):
+            rows = [i for i, w in enumerate(work) if k < len(w.windows)]
+            sound = np.stack([work[i].windows[k] for i in rows]).astype(np.float32) / 32_768.0
+            states = np.stack([work[i].stream.state for i in rows])
+            probabilities, states = self.detector.detect(sound, states)
+            for row, i in enumerate(rows):
+                work[i].stream.state = states[row]
+                results[i].append(float(probabilities[row]))
+        return [(w, tuple(result)) for w, result in zip(work, results, strict=True)]
+
+    def _judged(self, future: "asyncio.Future[list[tuple[_Work, tuple[float, ...]]]]") -> None:
+        if self._closed or future.cancelled():
+            return
+        for work, probabilities in future.result():
+            stream = work.stream
+            if not stream.closed:
+                stream.backlog -= len(probabilities)
+                stream.deliver(work.first_window, probabilities)
+        self._tick()
