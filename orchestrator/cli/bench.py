@@ -1,0 +1,49 @@
+"""`chorale bench NAME`: runs one of the measurements that lie in benchmarks/ of the source tree."""
+
+import importlib
+import pkgutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import typer
+
+import orchestrator
+
+PASS_ON: dict[str, bool | list[str]] = {
+    "allow_extra_args": True,
+    "ignore_unknown_options": True,
+    "help_option_names": [],
+}
+"""How `bench` is registered: everything behind the verb, ``--help`` too, belongs to the benchmark."""
+
+
+def bench(context: typer.Context) -> None:
+    """Measure: `chorale bench` lists the benchmarks, `chorale bench NAME --help` tells about one."""
+    inner = typer.Typer(
+        no_args_is_help=True, add_completion=False, help="Measure the server against its claims."
+    )
+    inner.callback()(_nothing_in_common)
+    for module in found():
+        inner.command(module.__name__.rpartition(".")[2].replace("_", "-"))(module.command)
+    inner(args=context.args, prog_name="chorale bench")
+
+
+def found() -> Iterator[ModuleType]:
+    """Yields the benchmarks: the modules of benchmarks/ that have a `command`. Exits where there is no source tree."""
+    root = Path(orchestrator.__file__).parent.parent
+    if not (root / "benchmarks" / "__init__.py").is_file():
+        typer.echo("The benchmarks are part of the source tree, not of the installed package.", err=True)
+        raise typer.Exit(2)
+    if str(root) not in sys.path:
+        sys.path.insert(0, str(root))
+    package = importlib.import_module("benchmarks")
+    for entry in sorted(pkgutil.iter_modules(package.__path__), key=lambda entry: entry.name):
+        module = importlib.import_module(f"benchmarks.{entry.name}")
+        if hasattr(module, "command"):
+            yield module
+
+
+def _nothing_in_common() -> None:
+    """Measure the server against its claims."""
