@@ -56,14 +56,13 @@ def _linear() -> NDArray[np.int32]:
 
 def _magnitude(linear: NDArray[np.int32]) -> NDArray[np.int32]:
     """Ones' complement for negative samples, as in the reference code (ITU-T G.191), so that -32768 has a magnitude."""
-    magnitude: NDArray[np.int32] = np.where(linear < 0, ~linear, linear)
-    return magnitude
+    return np.where(linear < 0, ~linear, linear).astype(np.int32)
 
 
 def _segment_of(magnitude: NDArray[np.int32], lowest_bit: int) -> NDArray[np.int32]:
     """How many bits a magnitude has above `lowest_bit`, 0 to 7."""
-    bits = np.frexp(magnitude.astype(np.float64))[1]
-    return np.clip(bits - lowest_bit, 0, 7).astype(np.int32)
+    bits: NDArray[np.int32] = np.frexp(magnitude.astype(np.float64))[1]
+    return np.minimum(np.maximum(bits - lowest_bit, 0), 7)
 
 
 def _compress_mu() -> Codes:
@@ -72,8 +71,8 @@ def _compress_mu() -> Codes:
     magnitude = np.minimum(_magnitude(linear), _MU_CLIP) + _MU_BIAS
     segment = _segment_of(magnitude, 8)
     step = (magnitude >> (segment + 3)) & 0x0F
-    code = ~((negative.astype(np.int32) << 7) | (segment << 4) | step) & 0xFF
-    return np.asarray(code, dtype=np.uint8)
+    code: NDArray[np.int32] = (negative.astype(np.int32) << 7) | (segment << 4) | step
+    return (~code & 0xFF).astype(np.uint8)
 
 
 def _compress_a() -> Codes:
@@ -82,8 +81,9 @@ def _compress_a() -> Codes:
     magnitude = _magnitude(linear)
     segment = _segment_of(magnitude, 8)
     step = (magnitude >> np.where(segment == 0, 4, segment + 3)) & 0x0F
-    positive_bit = np.where(negative, 0, 0x80)
-    return ((positive_bit | (segment << 4) | step) ^ 0x55).astype(np.uint8)
+    positive_bit = np.where(negative, 0, 0x80).astype(np.int32)
+    code: NDArray[np.int32] = (positive_bit | (segment << 4) | step) ^ 0x55
+    return code.astype(np.uint8)
 
 
 _LINEAR_OF_MU = _expand_mu()

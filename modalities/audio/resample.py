@@ -1,8 +1,8 @@
 """Changes the sample rate of a stream of sound with 2 to 4 ms of look-ahead.
 
 A windowed-sinc polyphase filter in numpy: Kaiser window, linear phase, delay compensated, so that output sample k is
-the sound at time k / `to_hz` (Crochiere and Rabiner, Multirate Digital Signal Processing, ch. 4). Stream resamplers made
-for files work in blocks and hold back up to 115 ms; `docs/decisions/resampling.md` has the comparison.
+the sound at time k / `to_hz` (Crochiere and Rabiner, Multirate Digital Signal Processing, ch. 4). Stream resamplers
+made for files work in blocks and hold back up to 115 ms; `docs/decisions/resampling.md` has the comparison.
 """
 
 from dataclasses import dataclass
@@ -88,13 +88,13 @@ class Resampler:
     def _advance(self, pcm: Pcm, stop: int) -> Pcm:
         """Adds input and returns output samples up to number `stop`."""
         use = self._filter
+        if stop <= self._next:
+            self._held = np.concatenate((self._held, pcm), dtype=np.float32)
+            return np.zeros(0, dtype=np.int16)
         skipped = self._next % self._up
-        rows = -(-(stop - self._next + skipped) // use.block) if stop > self._next else 0
+        rows = -(-(stop - self._next + skipped) // use.block)
         spare = max(0, (rows - 1) * use.stride + use.width - len(self._held) - len(pcm))
         padded = np.concatenate((self._held, pcm, np.zeros(spare, dtype=np.float32)), dtype=np.float32)
-        if not rows:
-            self._held = padded
-            return np.zeros(0, dtype=np.int16)
         step = padded.itemsize
         table = as_strided(padded, (rows, use.width), (use.stride * step, step), writeable=False)
         sound = (table @ use.matrix).ravel()[skipped : skipped + stop - self._next]
