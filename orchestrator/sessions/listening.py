@@ -10,7 +10,14 @@ from dataclasses import dataclass, field
 from msgspec import UNSET
 
 from modalities.audio.patience import SemanticPatience
-from modalities.audio.segmenter import Segmenter, SegmenterSettings, SpeechBegan, SpeechEnded
+from modalities.audio.segmenter import (
+    BEGIN_WINDOWS,
+    WINDOW,
+    Segmenter,
+    SegmenterSettings,
+    SpeechBegan,
+    SpeechEnded,
+)
 from modalities.text.transcript import LocalAgreement
 from orchestrator.buffers.timeline import SAMPLE_RATE_HZ, Timeline
 from orchestrator.errors import WireError
@@ -34,6 +41,7 @@ class Utterance:
 
     item_id: str
     start: int
+    began_us: int
     turn: Turn | None
     stop: int = -1
     answered: bool = False
@@ -133,7 +141,7 @@ class Listener:
         for segment in self._segmenter.observe(event.probabilities, event.first_window):
             match segment:
                 case SpeechBegan():
-                    self._speech_began(segment.start_sample)
+                    self._speech_began(segment.start_sample, segment.detected_sample - BEGIN_WINDOWS * WINDOW)
                 case SpeechEnded():
                     self._speech_ended(segment.stop_sample)
         self._draft()
@@ -148,15 +156,17 @@ class Listener:
                 )
             )
 
-    def _speech_began(self, start: int) -> None:
+    def _speech_began(self, start: int, spoken: int) -> None:
+        """`start` includes the padding that the client asked for; the first word was `spoken` later."""
         detection = self._view.audio.input.turn_detection
         assert detection is not None
         start = max(start, self._buffer_start)
         item_id = self._out.ids.take("item")
         self._last_text = ""
         speaking = self.ear.state is not Ear.QUIET
-        turn = self._turns.sign(max(self._timeline.at(start), 0), speaking=speaking)
-        self._open = Utterance(item_id, start, turn, drafted_to=start)
+        began_us = self._timeline.at(max(start, spoken))
+        turn = self._turns.sign(began_us, speaking=speaking)
+        self._open = Utterance(item_id, start, began_us, turn, drafted_to=start)
         self.ear.on(EarEvent.SPEECH_BEGAN)
         self._out.emit(wire.SpeechStarted(item_id, start * 1_000 // SAMPLE_RATE_HZ))
         if detection.interrupt_response:
@@ -187,7 +197,8 @@ class Listener:
         utterance = self._open
         if utterance is None:
             turn = self._turns.sign(self._out.now, speaking=self.ear.state is not Ear.QUIET)
-            utterance = Utterance(self._out.ids.take("item"), start, turn, drafted_to=start)
+            item_id = self._out.ids.take("item")
+            utterance = Utterance(item_id, start, self._timeline.at(start), turn, drafted_to=start)
         self.heard_to = max(self.heard_to, position)
         if self._segmenter is not None:
             self._segmenter.reset(position)
@@ -242,7 +253,7 @@ class Listener:
             object=OBJECT,
             status="completed",
         )
-        entry = Entry(item, began_us=self._timeline.at(utterance.start), pending=True)
+        entry = Entry(item, began_us=utterance.began_us, pending=True)
         previous = self._conversation.add(entry)
         if utterance.turn is not None:
             utterance.turn.items.append(utterance.item_id)
@@ -262,7 +273,7 @@ class Listener:
 
     def transcribe_clip(self, item_id: str, clip: str, turn: Turn | None) -> None:
         """Transcribes the sound that a client put into an item of its own."""
-        utterance = Utterance(item_id, 0, turn, stop=0, added=True)
+        utterance = Utterance(item_id, 0, self._out.now, turn, stop=0, added=True)
         language, prompt = self._hints()
         work = Transcribe(start=0, stop=0, clip=clip, language=language, prompt=prompt)
         self._jobs[self._out.start(work, self._out.rules.transcribe_within_us)] = utterance

@@ -7,9 +7,9 @@ import logging
 from typing import assert_never
 
 import numpy as np
-from modalities.audio.resample import resampled
 from msgspec import UNSET, structs
 
+from modalities.audio.resample import Resampler
 from orchestrator.buffers.output_log import OutputLog
 from orchestrator.clock import US_PER_S, Clock
 from orchestrator.errors import Overloaded, SessionClosed, WireError
@@ -269,7 +269,9 @@ class SessionRunner:
             raise WireError(
                 "invalid_value", "Invalid audio: expected base64-encoded sound", "item.content[0].audio"
             ) from None
-        pcm = resampled(np.frombuffer(data[: len(data) & ~1], dtype="<i2"), 24_000, 16_000)
+        resampler = Resampler(24_000, 16_000)
+        sound = np.frombuffer(data[: len(data) & ~1], dtype="<i2").astype(np.int16, copy=False)
+        pcm = np.concatenate((resampler.feed(sound), resampler.flush()))
         if sum(map(len, self._clips.values())) + pcm.nbytes > MAX_CLIP_BYTES:
             raise WireError(
                 "invalid_value",

@@ -14,16 +14,15 @@ from orchestrator.errors import WireError
 from orchestrator.scheduling.work import (
     Failed,
     Replied,
-    Reply,
     ReplyCall,
     ReplyText,
     Report,
     Speak,
     SpeechPiece,
     Spoke,
-    ToolSpec,
 )
-from orchestrator.sessions.conversation import Conversation, Entry, as_prompt
+from orchestrator.sessions.asking import reply_work, response_shape
+from orchestrator.sessions.conversation import Conversation, Entry
 from orchestrator.sessions.effects import EmitAudio, FinishPlayout, FlushPlayout
 from orchestrator.sessions.outbound import Outbound
 from orchestrator.sessions.response import ResponseRun, ResponseShape, Spoken
@@ -31,7 +30,7 @@ from orchestrator.sessions.states import MOUTH, Machine, Mouth, MouthEvent
 from orchestrator.wire import server as wire
 from orchestrator.wire.client import ItemReference, ResponseParams
 from orchestrator.wire.items import Item, ItemStatus, Message
-from orchestrator.wire.session import FunctionTool, NamedToolChoice, Session, ToolChoice
+from orchestrator.wire.session import Session
 
 _REMEMBERED_RUNS = 32
 _TRUNCATE_TOLERANCE_MS = 500
@@ -82,18 +81,7 @@ class Speaker:
                 f"Conversation already has an active response in progress: {self.current.id}. Wait until the response "
                 "is finished before creating a new one.",
             )
-        modalities = params.output_modalities or self.view.output_modalities
-        output = params.audio.output if params.audio is not None else None
-        shape = ResponseShape(
-            modality="audio" if "audio" in modalities and self._out.rules.speech_output else "text",
-            max_output_tokens=self.view.max_output_tokens
-            if params.max_output_tokens is None
-            else params.max_output_tokens,
-            format=(output and output.format) or self.view.audio.output.format,
-            voice=(output and output.voice) or self.view.audio.output.voice,
-            metadata=params.metadata,
-            conversation_id=None if aside else self._conversation_id,
-        )
+        shape = self._shape(params)
         for given in params.input or ():
             if isinstance(given, ItemReference) and self._conversation.get(given.id) is None:
                 raise WireError(
@@ -117,46 +105,21 @@ class Speaker:
         for run in (self.current, *self._asides.values()):
             if run is not None and run.id in self._params and not self._conversation.pending():
                 params = self._params.pop(run.id)
-                run.reply_job = self._out.start(self._reply(run, params), self._out.rules.reply_within_us)
+                work = reply_work(self.view, params, self._conversation, self._conversation_id)
+                run.reply_job = self._out.start(work, self._out.rules.reply_within_us)
                 self._owners[run.reply_job] = run
 
-    def _reply(self, run: ResponseRun, params: ResponseParams) -> Reply:
-        instructions = self.view.instructions if params.instructions is None else params.instructions
-        tools = self.view.tools if params.tools is None else params.tools
-        choice = self.view.tool_choice if params.tool_choice is None else params.tool_choice
-        limit = run.shape.max_output_tokens
-        if params.input is None:
-            messages = self._conversation.prompt(instructions)
-        else:
-            messages = as_prompt(instructions, [self._given(given) for given in params.input])
-        return Reply(
-            messages=messages,
-            tools=tuple(_tool(tool) for tool in tools),
-            tool_choice=_choice(choice),
-            max_tokens=None if limit == "inf" else limit,
-            cache_key=self._conversation_id,
+    def _shape(self, params: ResponseParams) -> ResponseShape:
+        aside = params.conversation == "none"
+        return response_shape(
+            self.view, params, None if aside else self._conversation_id, self._out.rules.speech_output
         )
-
-    def _given(self, given: Item | ItemReference) -> Entry:
-        if isinstance(given, ItemReference):
-            entry = self._conversation.get(given.id)
-            if entry is not None:
-                return entry
-            return Entry(Message(role="user", content=()), 0)
-        return Entry(given, 0)
 
     def fail_turn(self, error: wire.ErrorBody, turn_id: int) -> None:
         """Reports a turn that could not be answered: a response that fails at once (design §11)."""
         if self.current is not None:
             return
-        shape = ResponseShape(
-            modality="text",
-            max_output_tokens=self.view.max_output_tokens,
-            format=self.view.audio.output.format,
-            voice=self.view.audio.output.voice,
-            metadata=None,
-            conversation_id=self._conversation_id,
-        )
+        shape = self._shape(ResponseParams())
         run = ResponseRun(self._out.ids, shape, turn_id)
         self._out.emit(*run.begin(), *run.end("failed", error=error))
 
@@ -429,14 +392,3 @@ class Speaker:
             run, self._last = self._last, None
             if run is not None:
                 self._keep_heard(run)
-
-
-def _tool(tool: FunctionTool) -> ToolSpec:
-    parameters = (
-        '{"type":"object","properties":{}}' if tool.parameters is UNSET else bytes(tool.parameters).decode()
-    )
-    return ToolSpec(name=tool.name, description=tool.description, parameters=parameters)
-
-
-def _choice(choice: ToolChoice) -> str:
-    return f"={choice.name}" if isinstance(choice, NamedToolChoice) else choice

@@ -113,9 +113,7 @@ class Talk:
     def finals(self) -> list[str]:
         """Jobs of final transcripts."""
         return [
-            job.id
-            for job in self.jobs.values()
-            if isinstance(job.work, Transcribe) and not job.work.draft
+            job.id for job in self.jobs.values() if isinstance(job.work, Transcribe) and not job.work.draft
         ]
 
     def report(self, report: Report) -> list[Shown]:

@@ -124,10 +124,10 @@ def test_session_writes_down_what_was_said_before_a_hang_up() -> None:
     talk.hear(900, 0.95)
     talk.step(on.LinkLeft("link"))
     talk.wait(1)
-    assert talk.heart.life is Life.DRAINING
+    assert talk.closed is None, "the transcript is waited for"
     talk.transcribed("Good bye")
     assert talk.history() == [("user", "Good bye")]
-    assert talk.heart.life is Life.CLOSED
+    assert talk.closed is not None
     assert not talk.open_jobs(Reply), "nobody is there to be answered"
 
 
@@ -332,7 +332,9 @@ def test_session_calls_functions_and_continues_with_their_output() -> None:
 def test_session_refuses_the_output_of_an_unknown_call() -> None:
     """The error names the field; the conversation stays as it was."""
     talk = Talk()
-    talk.client("conversation.item.create", item={"type": "function_call_output", "call_id": "no", "output": ""})
+    talk.client(
+        "conversation.item.create", item={"type": "function_call_output", "call_id": "no", "output": ""}
+    )
     assert talk.errors()[0]["param"] == "item.call_id"
     assert talk.log == []
 
@@ -341,7 +343,9 @@ def test_session_update_that_is_wrong_changes_nothing() -> None:
     """An invalid update is refused whole."""
     talk = Talk()
     before = talk.heart.view
-    talk.update(instructions="new", audio={"input": {"turn_detection": {"type": "server_vad", "threshold": 7}}})
+    talk.update(
+        instructions="new", audio={"input": {"turn_detection": {"type": "server_vad", "threshold": 7}}}
+    )
     assert talk.errors()[0]["param"] == "session.audio.input.turn_detection.threshold"
     assert talk.heart.view == before
 

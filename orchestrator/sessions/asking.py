@@ -1,0 +1,61 @@
+"""What a response asks of the language model, and in which shape it is to come: the session's settings, overridden by the
+client's for this one response."""
+
+from msgspec import UNSET
+
+from orchestrator.scheduling.work import Reply, ToolSpec
+from orchestrator.sessions.conversation import Conversation, Entry, as_prompt
+from orchestrator.sessions.response import ResponseShape
+from orchestrator.wire.client import ItemReference, ResponseParams
+from orchestrator.wire.items import Item
+from orchestrator.wire.session import FunctionTool, NamedToolChoice, Session, ToolChoice
+
+NO_PARAMETERS = '{"type":"object","properties":{}}'
+
+
+def response_shape(
+    view: Session, params: ResponseParams, conversation_id: str | None, speech_output: bool
+) -> ResponseShape:
+    """Returns the shape of a response. Without a synthesiser (`speech_output`) every response is text."""
+    modalities = params.output_modalities or view.output_modalities
+    output = params.audio.output if params.audio is not None else None
+    limit = view.max_output_tokens if params.max_output_tokens is None else params.max_output_tokens
+    return ResponseShape(
+        modality="audio" if "audio" in modalities and speech_output else "text",
+        max_output_tokens=limit,
+        format=(output and output.format) or view.audio.output.format,
+        voice=(output and output.voice) or view.audio.output.voice,
+        metadata=params.metadata,
+        conversation_id=conversation_id,
+    )
+
+
+def reply_work(view: Session, params: ResponseParams, conversation: Conversation, cache_key: str) -> Reply:
+    """Returns the job of the language model. `params.input` replaces the conversation as context."""
+    instructions = view.instructions if params.instructions is None else params.instructions
+    limit = view.max_output_tokens if params.max_output_tokens is None else params.max_output_tokens
+    if params.input is None:
+        messages = conversation.prompt(instructions)
+    else:
+        entries = [_given(conversation, given) for given in params.input]
+        messages = as_prompt(instructions, [entry for entry in entries if entry is not None])
+    return Reply(
+        messages=messages,
+        tools=tuple(_tool(tool) for tool in (view.tools if params.tools is None else params.tools)),
+        tool_choice=_choice(view.tool_choice if params.tool_choice is None else params.tool_choice),
+        max_tokens=None if limit == "inf" else limit,
+        cache_key=cache_key,
+    )
+
+
+def _given(conversation: Conversation, given: Item | ItemReference) -> Entry | None:
+    return conversation.get(given.id) if isinstance(given, ItemReference) else Entry(given, 0)
+
+
+def _tool(tool: FunctionTool) -> ToolSpec:
+    parameters = NO_PARAMETERS if tool.parameters is UNSET else bytes(tool.parameters).decode()
+    return ToolSpec(name=tool.name, description=tool.description, parameters=parameters)
+
+
+def _choice(choice: ToolChoice) -> str:
+    return f"={choice.name}" if isinstance(choice, NamedToolChoice) else choice
