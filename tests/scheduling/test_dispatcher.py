@@ -1,0 +1,400 @@
+"""The dispatcher between sessions and workers, on virtual time with fake workers."""
+
+import asyncio
+import random
+from collections.abc import Coroutine
+from typing import Any
+
+import pytest
+
+from orchestrator.clock import ms, seconds
+from orchestrator.errors import InvalidState
+from orchestrator.flow.concurrency import FixedLimit
+from orchestrator.flow.limiter import Limiter
+from orchestrator.scheduling.dispatcher import Dispatcher
+from orchestrator.scheduling.plan import FreeSlots
+from orchestrator.scheduling.scheduler import QueueBounds, Scheduler
+from orchestrator.scheduling.work import Failed, Replied, ReplyText, Report, Transcribe, Transcribed
+from tests.scheduling.fake_workers import FakeWorkers
+from tests.scheduling.jobs import job
+from tests.virtual_time import VirtualClock, run
+
+
+class House:
+    """A dispatcher with fake workers and one inbox per session."""
+
+    def __init__(
+        self, workers: FakeWorkers, scheduler: Scheduler | None = None, limiter: Limiter | None = None
+    ) -> None:
+        self.workers = workers
+        self.dispatcher = Dispatcher(workers, VirtualClock(), scheduler, limiter)
+        self.dispatcher.start()
+        self.inbox: dict[str, list[Report]] = {}
+
+    def listen(self, *sessions: str) -> None:
+        for session in sessions:
+            self.dispatcher.listen(session, self.inbox.setdefault(session, []).append)
+
+
+def llm(slots: int = 2) -> FakeWorkers:
+    return FakeWorkers(w=FreeSlots("llm", slots))
+
+
+async def tick() -> None:
+    """Lets everything happen that happens now; no time passes."""
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+
+def on_virtual_time(main: Coroutine[Any, Any, None]) -> None:
+    run(main)
+
+
+def test_dispatcher_job_goes_to_a_worker_and_its_reports_to_its_session() -> None:
+    """Pieces and end arrive in order, at the session that asked."""
+
+    async def main() -> None:
+        house = House(llm())
+        house.listen("a", "b")
+        house.dispatcher.submit(job("j1", "a"))
+        house.dispatcher.submit(job("j2", "b"))
+        await tick()
+        assert house.workers.sent == [("w", ["j1", "j2"])], "what came in one tick is planned together"
+        reports: list[Report] = [ReplyText("j1", "Hi"), ReplyText("j1", "!"), Replied("j1", "stop")]
+        for report in reports:
+            house.workers.report("w", report)
+        await tick()
+        assert house.inbox == {"a": reports, "b": []}
+        counts = house.dispatcher.statistics()
+        assert (counts.jobs.succeeded, counts.jobs.in_flight, counts.delivered) == (1, 1, 3)
+
+    on_virtual_time(main())
+
+
+def test_dispatcher_refusal_arrives_as_a_failed_report() -> None:
+    """Submitting never raises and never waits: the answer says when to come back."""
+
+    async def main() -> None:
+        house = House(llm(0), Scheduler(QueueBounds(jobs=1, watermark=1.0)))
+        house.listen("a", "b")
+        house.dispatcher.submit(job("j1", "a"))
+        house.dispatcher.submit(job("j2", "b"))
+        assert house.inbox["b"] == [], "not from inside the call"
+        await tick()
+        (report,) = house.inbox["b"]
+        assert isinstance(report, Failed)
+        assert (report.job_id, report.code) == ("j2", "rate_limit_exceeded")
+        assert report.retry_after_s > 0
+        assert house.dispatcher.statistics().jobs.dropped == 1
+        house.dispatcher.submit(job("j2", "b"))  # the id is free again
+        await tick()
+        assert len(house.inbox["b"]) == 2
+        house.dispatcher.close()
+
+    on_virtual_time(main())
+
+
+def test_dispatcher_limit_of_jobs_inside_is_exact() -> None:
+    """Two permits: the third job is refused, and let in once one has ended."""
+
+    async def main() -> None:
+        house = House(llm(2), limiter=Limiter(FixedLimit(2)))
+        house.listen("a", "b", "c")
+        for n, session in enumerate("abc"):
+            house.dispatcher.submit(job(f"j{n}", session))
+        await tick()
+        assert [type(one) for one in house.inbox["c"]] == [Failed]
+        house.workers.report("w", Replied("j0", "stop"))
+        house.dispatcher.submit(job("j3", "c"))
+        await tick()
+        assert house.workers.sent[-1] == ("w", ["j3"])
+        house.dispatcher.close()
+
+    on_virtual_time(main())
+
+
+def test_dispatcher_refused_job_that_is_cancelled_stays_silent() -> None:
+    """Nothing is delivered after a cancel, not even a refusal."""
+
+    async def main() -> None:
+        house = House(llm(), limiter=Limiter(FixedLimit(1)))
+        house.listen("a")
+        house.dispatcher.submit(job("j1", "a"))
+        house.dispatcher.submit(job("j2", "a"))
+        house.dispatcher.cancel("j2")
+        await tick()
+        assert house.inbox["a"] == []
+        house.dispatcher.close()
+
+    on_virtual_time(main())
+
+
+def test_dispatcher_cancel_reaches_the_worker_and_silences_the_job() -> None:
+    """Reports that were under way when the job was cancelled are dropped and counted; its permit is ignored."""
+
+    async def main() -> None:
+        house = House(llm())
+        house.listen("a")
+        house.dispatcher.submit(job("j1", "a"))
+        await tick()
+        house.workers.report("w", ReplyText("j1", "under way"))
+        house.dispatcher.cancel("j1")
+        house.workers.report("w", ReplyText("j1", "late"))
+        house.workers.report("w", Replied("j1", "cancelled"))
+        await tick()
+        assert house.workers.cancelled == [("w", "j1")]
+        assert house.inbox["a"] == []
+        counts = house.dispatcher.statistics()
+        assert (counts.jobs.ignored, counts.jobs.in_flight, counts.dropped_reports) == (1, 0, 3)
+
+    on_virtual_time(main())
+
+
+def test_dispatcher_cancel_of_an_ended_or_unknown_job_does_nothing() -> None:
+    """Idempotent, and no permit ends twice."""
+
+    async def main() -> None:
+        house = House(llm())
+        house.listen("a")
+        house.dispatcher.submit(job("j1", "a"))
+        await tick()
+        house.workers.report("w", Replied("j1", "stop"))
+        house.dispatcher.cancel("j1")  # reported, not yet delivered: still taken back
+        house.dispatcher.cancel("j1")
+        house.dispatcher.cancel("never")
+        await tick()
+        assert house.inbox["a"] == []
+        assert house.workers.cancelled == []
+        assert house.dispatcher.statistics().jobs.succeeded == 1
+
+    on_virtual_time(main())
+
+
+def test_dispatcher_gone_session_leaves_queue_and_engine() -> None:
+    """A dropped session's jobs are cancelled wherever they are; others go on (F-L5)."""
+
+    async def main() -> None:
+        house = House(llm(1))
+        house.listen("a", "b")
+        for id, session in (("a1", "a"), ("a2", "a"), ("b1", "b")):
+            house.dispatcher.submit(job(id, session))
+        await tick()
+        house.dispatcher.drop_session("a")
+        house.dispatcher.drop_session("a")
+        house.workers.report("w", Replied("a1", "cancelled"))
+        await tick()
+        assert house.workers.cancelled == [("w", "a1")]
+        assert house.workers.sent == [("w", ["a1"]), ("w", ["b1"])]
+        assert house.inbox["a"] == []
+        with pytest.raises(InvalidState):
+            house.dispatcher.submit(job("a3", "a"))
+        house.dispatcher.close()
+        assert house.dispatcher.statistics().jobs.in_flight == 0
+
+    on_virtual_time(main())
+
+
+def test_dispatcher_deadline_fires_by_timer_while_the_worker_is_busy() -> None:
+    """A job queued behind one of 90 s expires after its 0.5 s, not when the worker is free (F-L4)."""
+
+    async def main() -> None:
+        house = House(llm(1))
+        house.listen("a", "b")
+        house.dispatcher.submit(job("long", "a", deadline_us=seconds(90)))
+        house.dispatcher.submit(job("short", "b", deadline_us=ms(500)))
+        await asyncio.sleep(0.499)
+        assert house.inbox["b"] == []
+        await asyncio.sleep(0.002)
+        assert [(one.job_id, one.code) for one in house.inbox["b"] if isinstance(one, Failed)] == [
+            ("short", "deadline_exceeded")
+        ]
+        await asyncio.sleep(90)
+        assert [one.code for one in house.inbox["a"] if isinstance(one, Failed)] == ["deadline_exceeded"]
+        assert house.workers.cancelled == [("w", "long")], "the engine is told"
+        assert house.dispatcher.statistics().jobs.dropped == 2, "a time-out is a loss (F-L6)"
+
+    on_virtual_time(main())
+
+
+def test_dispatcher_later_job_with_an_earlier_deadline_moves_the_timer() -> None:
+    """The timer stands at the nearest deadline, whatever the order of submission."""
+
+    async def main() -> None:
+        house = House(llm(0))
+        house.listen("a")
+        for id, at_s in (("late", 5), ("early", 1), ("middle", 3)):
+            house.dispatcher.submit(job(id, "a", deadline_us=seconds(at_s)))
+        await asyncio.sleep(1.001)
+        assert [one.job_id for one in house.inbox["a"]] == ["early"]
+        await asyncio.sleep(5)
+        assert [one.job_id for one in house.inbox["a"]] == ["early", "middle", "late"]
+
+    on_virtual_time(main())
+
+
+def test_dispatcher_lost_worker_repeats_without_telling_twice() -> None:
+    """The repeat goes on where the first run broke off; the session notices nothing."""
+
+    async def main() -> None:
+        house = House(llm())
+        house.listen("a")
+        house.dispatcher.submit(job("j1", "a"))
+        await tick()
+        house.workers.report("w", ReplyText("j1", "Hello "))
+        house.workers.die("w")
+        await tick()
+        assert house.workers.sent == [("w", ["j1"]), ("w", ["j1"])]
+        for report in (ReplyText("j1", "Hello "), ReplyText("j1", "world"), Replied("j1", "stop")):
+            house.workers.report("w", report)
+        await tick()
+        assert house.inbox["a"] == [
+            ReplyText("j1", "Hello "),
+            ReplyText("j1", "world"),
+            Replied("j1", "stop"),
+        ]
+        assert house.dispatcher.statistics().lost_workers == 1
+
+    on_virtual_time(main())
+
+
+def test_dispatcher_repeat_that_differs_fails_and_is_stopped() -> None:
+    """A reply that came out differently is not mixed with its first half; the engine is told to stop."""
+
+    async def main() -> None:
+        house = House(llm())
+        house.listen("a")
+        house.dispatcher.submit(job("j1", "a"))
+        await tick()
+        house.workers.report("w", ReplyText("j1", "Yes"))
+        house.workers.die("w")
+        await tick()
+        house.workers.report("w", ReplyText("j1", "No"))
+        house.workers.report("w", ReplyText("j1", "!"))
+        await tick()
+        assert [type(one) for one in house.inbox["a"]] == [ReplyText, Failed]
+        assert house.workers.cancelled == [("w", "j1")]
+
+    on_virtual_time(main())
+
+
+def test_dispatcher_job_that_kills_every_worker_fails_once() -> None:
+    """After two repeats the turn fails, with a message fit for a client."""
+
+    async def main() -> None:
+        house = House(llm())
+        house.listen("a")
+        house.dispatcher.submit(job("j1", "a"))
+        for _ in range(3):
+            await tick()
+            house.workers.die("w")
+        await tick()
+        (report,) = house.inbox["a"]
+        assert isinstance(report, Failed)
+        assert report.code == "worker_failed"
+        assert len(house.workers.sent) == 3
+
+    on_virtual_time(main())
+
+
+def test_dispatcher_report_of_a_worker_that_no_longer_has_the_job_is_dropped() -> None:
+    """After the repeat has moved to another worker, the first one's voice does not count."""
+
+    async def main() -> None:
+        house = House(FakeWorkers(w1=FreeSlots("llm", 1), w2=FreeSlots("llm", 1)))
+        house.listen("a")
+        house.dispatcher.submit(job("j1", "a"))
+        await tick()
+        del house.workers.slots["w1"]
+        house.workers.die("w1")
+        await tick()
+        assert house.workers.sent[-1] == ("w2", ["j1"])
+        house.workers.report("w1", Replied("j1", "stop"))
+        await tick()
+        assert house.inbox["a"] == []
+        assert house.dispatcher.statistics().dropped_reports == 1
+        house.dispatcher.close()
+
+    on_virtual_time(main())
+
+
+def test_dispatcher_second_listener_and_second_job_of_one_id_are_our_fault() -> None:
+    """Neither could be told apart from the first."""
+
+    async def main() -> None:
+        house = House(llm())
+        house.listen("a")
+        with pytest.raises(InvalidState):
+            house.listen("a")
+        house.dispatcher.submit(job("j1", "a"))
+        with pytest.raises(InvalidState):
+            house.dispatcher.submit(job("j1", "a"))
+        house.dispatcher.close()
+
+    on_virtual_time(main())
+
+
+def test_dispatcher_session_that_fails_over_a_report_harms_no_other() -> None:
+    """Its fault goes to the loop's exception handler; the other session gets its report."""
+
+    async def main() -> None:
+        house = House(llm())
+        house.listen("b")
+        faults: list[object] = []
+        asyncio.get_running_loop().set_exception_handler(
+            lambda _, context: faults.append(context["exception"])
+        )
+
+        def broken(report: Report) -> None:
+            raise KeyError(report.job_id)
+
+        house.dispatcher.listen("a", broken)
+        house.dispatcher.submit(job("j1", "a"))
+        house.dispatcher.submit(job("j2", "b"))
+        await tick()
+        house.workers.report("w", Replied("j1", "stop"))
+        house.workers.report("w", Replied("j2", "stop"))
+        await tick()
+        assert [type(fault) for fault in faults] == [KeyError]
+        assert house.inbox["b"] == [Replied("j2", "stop")]
+
+    on_virtual_time(main())
+
+
+def test_dispatcher_64_streams_keep_their_order_under_random_delays() -> None:
+    """Under load no stream's last chunk is processed before its first (F-L8)."""
+
+    async def main() -> None:
+        random_delay = random.Random(7)
+        workers = FakeWorkers(w1=FreeSlots("asr", 8), w2=FreeSlots("asr", 8), w3=FreeSlots("asr", 8))
+        house = House(workers)
+        sessions = [f"s{n}" for n in range(64)]
+        house.listen(*sessions)
+
+        async def work() -> None:
+            seen = 0
+            while seen < 64 * 6:
+                while seen < len(workers.sent):
+                    worker, ids = workers.sent[seen]
+                    seen += 1
+                    tasks.create_task(answer(worker, ids))
+                if sum(map(len, house.inbox.values())) == 64 * 6:
+                    return
+                await asyncio.sleep(0.001)
+
+        async def answer(worker: str, ids: list[str]) -> None:
+            await asyncio.sleep(random_delay.uniform(0.001, 0.3))
+            for id in ids:
+                workers.report(worker, Transcribed(id, id))
+
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(work())
+            for chunk in range(6):
+                for session in random_delay.sample(sessions, 64):
+                    house.dispatcher.submit(job(f"{session}-{chunk}", session, Transcribe(0, 16_000)))
+                await asyncio.sleep(random_delay.uniform(0.01, 0.1))
+        for session in sessions:
+            assert [one.job_id for one in house.inbox[session]] == [
+                f"{session}-{chunk}" for chunk in range(6)
+            ]
+
+    on_virtual_time(main())

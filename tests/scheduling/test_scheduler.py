@@ -1,0 +1,400 @@
+"""Order, fairness, batches, bounds and repeats of the scheduler, one rule a test."""
+
+import pytest
+
+from orchestrator.clock import seconds
+from orchestrator.errors import InvalidState
+from orchestrator.scheduling.job import Job
+from orchestrator.scheduling.plan import FreeSlots
+from orchestrator.scheduling.scheduler import QueueBounds, Scheduler
+from orchestrator.scheduling.work import Transcribe, WorkKind
+from tests.scheduling.jobs import job
+
+S = 16_000
+
+
+def _submit(scheduler: Scheduler, *jobs: Job) -> None:
+    for one in jobs:
+        assert scheduler.submit(one, 0) is None
+
+
+def _plan(scheduler: Scheduler, now: int = 0, kind: WorkKind = "llm", **rooms: int) -> dict[str, list[str]]:
+    plan = scheduler.plan(now, {worker: FreeSlots(kind, room) for worker, room in rooms.items()})
+    return {one.worker_id: [job.id for job in one.jobs] for one in plan.assignments}
+
+
+def _drain(scheduler: Scheduler, kind: WorkKind = "llm") -> list[str]:
+    """Runs everything one by one on a worker with one slot; returns the order."""
+    order = []
+    while started := _plan(scheduler, kind=kind, w=1):
+        order += started["w"]
+        assert scheduler.finish(started["w"][0], 0)
+    return order
+
+
+# --- order ------------------------------------------------------------------------------------------------------------
+
+
+def test_scheduler_first_come_is_first_served_within_a_level() -> None:
+    """Sessions of one level are served in the order of submission."""
+    scheduler = Scheduler()
+    _submit(scheduler, *(job(f"j{n}", session=f"s{n}") for n in range(5)))
+    assert _drain(scheduler) == ["j0", "j1", "j2", "j3", "j4"]
+
+
+def test_scheduler_unblocking_work_goes_before_paid_tiers() -> None:
+    """Level 0, then platinum, gold and silver, while each has one job."""
+    scheduler = Scheduler()
+    _submit(scheduler, *(job(f"j{level}", session=f"s{level}", level=level) for level in (3, 2, 1, 0)))
+    assert _drain(scheduler) == ["j0", "j1", "j2", "j3"]
+
+
+def test_scheduler_jobs_of_one_session_and_kind_run_one_after_the_other() -> None:
+    """With room for four, the second job of a session starts when the first has ended."""
+    scheduler = Scheduler()
+    _submit(scheduler, job("a1", "a"), job("a2", "a"), job("b1", "b"))
+    assert _plan(scheduler, w=4) == {"w": ["a1", "b1"]}
+    scheduler.finish("a1", 0)
+    assert _plan(scheduler, w=3) == {"w": ["a2"]}
+
+
+def test_scheduler_language_and_speech_of_one_session_overlap() -> None:
+    """Different kinds of one session do not wait for each other."""
+    scheduler = Scheduler()
+    _submit(scheduler, job("think", work="llm"), job("say", work="speech"))
+    free = {"l": FreeSlots("llm", 1), "t": FreeSlots("speech", 1)}
+    plan = scheduler.plan(0, free)
+    assert {one.worker_id: one.jobs[0].id for one in plan.assignments} == {"l": "think", "t": "say"}
+
+
+def test_scheduler_job_in_front_of_an_unblocking_one_is_as_urgent() -> None:
+    """A level 0 job does not overtake its own session's silver one; it pulls it forward."""
+    scheduler = Scheduler()
+    _submit(scheduler, job("b", "b", level=1), job("a1", "a", level=3), job("a2", "a", level=0))
+    order = _drain(scheduler)
+    assert order[0] == "a1"
+    assert order.index("a1") < order.index("a2")
+
+
+def test_scheduler_urgency_ends_with_the_job_that_had_it() -> None:
+    """Once the unblocking job is cancelled, the session stands in its own level again."""
+    scheduler = Scheduler()
+    _submit(scheduler, job("a1", "a", level=3), job("b", "b", level=1), job("a2", "a", level=0))
+    scheduler.cancel("a2")
+    assert _drain(scheduler) == ["b", "a1"]
+
+
+def test_scheduler_silver_moves_however_much_platinum_waits() -> None:
+    """Among 20 platinum jobs per silver one, a silver job still starts within 6 turns."""
+    scheduler = Scheduler()
+    _submit(scheduler, *(job(f"p{n}", session=f"p{n}", level=1) for n in range(40)))
+    _submit(scheduler, *(job(f"s{n}", session=f"s{n}", level=3) for n in range(2)))
+    order = _drain(scheduler)
+    assert order.index("s0") < 6
+    assert order.index("s1") < 12
+
+
+# --- workers ----------------------------------------------------------------------------------------------------------
+
+
+def test_scheduler_workers_of_one_kind_are_filled_evenly() -> None:
+    """The emptiest worker gets the next job."""
+    scheduler = Scheduler()
+    _submit(scheduler, *(job(f"j{n}", session=f"s{n}") for n in range(4)))
+    assert _plan(scheduler, w1=4, w2=2) == {"w1": ["j0", "j1", "j2"], "w2": ["j3"]}
+
+
+def test_scheduler_gives_a_worker_no_more_than_it_has_room_for() -> None:
+    """Bounds are exact: three jobs, room for two."""
+    scheduler = Scheduler()
+    _submit(scheduler, *(job(f"j{n}", session=f"s{n}") for n in range(3)))
+    assert _plan(scheduler, w=2) == {"w": ["j0", "j1"]}
+    assert _plan(scheduler, w=0) == {}
+
+
+def test_scheduler_gives_work_only_to_workers_of_its_kind() -> None:
+    """A speech worker gets no language job."""
+    scheduler = Scheduler()
+    _submit(scheduler, job("a", work="llm"))
+    assert _plan(scheduler, kind="speech", w=1) == {}
+
+
+# --- batches ----------------------------------------------------------------------------------------------------------
+
+
+def _clip(id: str, length_s: float, draft: bool = False, level: int = 3) -> Job:
+    return job(id, session=id, work=Transcribe(0, int(length_s * S), draft=draft), level=level)
+
+
+def test_scheduler_idle_worker_does_not_wait_for_company() -> None:
+    """One clip leaves alone at once."""
+    scheduler = Scheduler()
+    _submit(scheduler, _clip("a", 2))
+    assert _plan(scheduler, kind="asr", w=8) == {"w": ["a"]}
+
+
+def test_scheduler_clips_of_equal_shape_go_as_one_batch() -> None:
+    """The head of the queue leads; those of its shape come along, over the heads of others."""
+    scheduler = Scheduler()
+    _submit(
+        scheduler, _clip("a", 2), _clip("long", 12), _clip("b", 3), _clip("draft", 2, True), _clip("c", 4)
+    )
+    assert _plan(scheduler, kind="asr", w=8) == {"w": ["a", "b", "c"]}
+    for id in "abc":
+        scheduler.finish(id, 0)
+    assert _plan(scheduler, kind="asr", w=8) == {"w": ["long"]}
+
+
+def test_scheduler_batch_is_no_larger_than_the_room() -> None:
+    """Nine clips, room for eight: the first eight."""
+    scheduler = Scheduler()
+    _submit(scheduler, *(_clip(f"c{n}", 2) for n in range(9)))
+    assert _plan(scheduler, kind="asr", w=8) == {"w": [f"c{n}" for n in range(8)]}
+
+
+def test_scheduler_two_idle_recognisers_share_what_waits() -> None:
+    """Four clips on two workers are two batches of two."""
+    scheduler = Scheduler()
+    _submit(scheduler, *(_clip(f"c{n}", 2) for n in range(4)))
+    assert _plan(scheduler, kind="asr", w1=8, w2=8) == {"w1": ["c0", "c2"], "w2": ["c1", "c3"]}
+
+
+# --- ends -------------------------------------------------------------------------------------------------------------
+
+
+def test_scheduler_report_of_a_job_that_is_not_running_is_unknown() -> None:
+    """Late, doubled and made-up reports end nothing."""
+    scheduler = Scheduler()
+    _submit(scheduler, job("a"))
+    assert scheduler.finish("a", 0) is None  # still queued
+    _plan(scheduler, w=1)
+    assert scheduler.finish("a", 0) == job("a")
+    assert scheduler.finish("a", 0) is None
+    assert scheduler.finish("never", 0) is None
+
+
+def test_scheduler_cancelled_job_leaves_the_queue_or_names_its_worker() -> None:
+    """Queued: gone. Running: the worker must be told. Unknown: nothing."""
+    scheduler = Scheduler()
+    _submit(scheduler, job("a", "a"), job("b", "b"))
+    _plan(scheduler, w=1)
+    running, queued = scheduler.cancel("a"), scheduler.cancel("b")
+    assert running is not None
+    assert running.worker_id == "w"
+    assert queued is not None
+    assert queued.worker_id is None
+    assert scheduler.cancel("a") is None
+    assert _plan(scheduler, w=1) == {}
+
+
+def test_scheduler_session_goes_on_at_once_after_a_cancel() -> None:
+    """The next reply does not wait until the engine has let go of the cancelled one."""
+    scheduler = Scheduler()
+    _submit(scheduler, job("a1", "a"), job("a2", "a"))
+    _plan(scheduler, w=2)
+    scheduler.cancel("a1")
+    assert _plan(scheduler, w=1) == {"w": ["a2"]}
+
+
+def test_scheduler_drops_everything_of_a_gone_session() -> None:
+    """A gone caller's work leaves the queue and the engine (F-L5); others' stays."""
+    scheduler = Scheduler()
+    _submit(scheduler, job("a1", "a"), job("a2", "a"), job("a3", "a", work="speech"), job("b1", "b"))
+    _plan(scheduler, w=1)
+    gone = scheduler.drop_session("a")
+    assert {(one.job.id, one.worker_id) for one in gone} == {("a1", "w"), ("a2", None), ("a3", None)}
+    assert _drain(scheduler) == ["b1"]
+
+
+def test_scheduler_deadline_ends_a_queued_and_a_running_job() -> None:
+    """The deadline binds wherever the job is, at its very instant and not before (F-L4)."""
+    scheduler = Scheduler()
+    _submit(scheduler, job("a", "a", deadline_us=100), job("b", "b", deadline_us=50), job("c", "c"))
+    _plan(scheduler, w=1)
+    assert scheduler.next_deadline() == 50
+    assert scheduler.expire(49) == ()
+    assert [(one.job.id, one.worker_id) for one in scheduler.expire(100)] == [("b", None), ("a", "w")]
+    assert scheduler.next_deadline() == job("c").deadline_us
+    assert _drain(scheduler) == ["c"]
+
+
+def test_scheduler_without_jobs_has_no_deadline() -> None:
+    """Nothing needs a timer once everything has ended."""
+    scheduler = Scheduler()
+    assert scheduler.next_deadline() is None
+    _submit(scheduler, job("a"))
+    scheduler.cancel("a")
+    assert scheduler.next_deadline() is None
+
+
+def test_scheduler_many_ended_jobs_leave_no_deadlines_behind() -> None:
+    """Memory follows the jobs that live, not those that were."""
+    scheduler = Scheduler()
+    for n in range(5000):
+        _submit(scheduler, job(f"j{n}"))
+        scheduler.cancel(f"j{n}")
+        scheduler.next_deadline()
+    assert len(scheduler._deadlines) < 100
+
+
+def test_scheduler_id_in_use_is_our_fault() -> None:
+    """Two jobs of one id could not be told apart."""
+    scheduler = Scheduler()
+    _submit(scheduler, job("a"))
+    with pytest.raises(InvalidState):
+        scheduler.submit(job("a"), 0)
+
+
+# --- bounds -----------------------------------------------------------------------------------------------------------
+
+
+def test_scheduler_refuses_at_the_watermark_and_keeps_the_rest_for_unblocking_work() -> None:
+    """17 of 20 places for tiers, 20 for level 0; running jobs take no place."""
+    scheduler = Scheduler(QueueBounds(jobs=20))
+    _submit(scheduler, job("running", "r"))
+    _plan(scheduler, w=1)
+    _submit(scheduler, *(job(f"j{n}", session=f"s{n}") for n in range(17)))
+    assert scheduler.submit(job("x", "x", level=1), 0) is not None
+    _submit(scheduler, *(job(f"u{n}", session=f"u{n}", level=0) for n in range(3)))
+    assert scheduler.submit(job("y", "y", level=0), 0) is not None
+    scheduler.cancel("u0")
+    _submit(scheduler, job("z", "z", level=0))
+
+
+def test_scheduler_refuses_sound_beyond_its_bytes() -> None:
+    """The queue is bounded in bytes too, and room comes back when a clip starts."""
+    scheduler = Scheduler(QueueBounds(audio_bytes=1000, watermark=1.0))
+    clip = Transcribe(0, 0, audio=bytes(600))
+    _submit(scheduler, job("a", "a", work=clip))
+    assert scheduler.submit(job("b", "b", work=clip), 0) is not None
+    _plan(scheduler, kind="asr", w=1)
+    _submit(scheduler, job("b", "b", work=clip))
+
+
+def test_scheduler_one_session_cannot_fill_the_queue() -> None:
+    """A lane has a bound of its own; other sessions are still let in."""
+    scheduler = Scheduler(QueueBounds(lane_jobs=3))
+    _submit(scheduler, *(job(f"a{n}", "a") for n in range(3)))
+    assert scheduler.submit(job("a3", "a"), 0) is not None
+    _submit(scheduler, job("b", "b"), job("say", "a", work="speech"))
+
+
+def test_scheduler_retry_time_follows_the_queue_and_the_work() -> None:
+    """Ten jobs of 2 s each, one at a time: come back in about 20 s."""
+    scheduler = Scheduler(QueueBounds(jobs=10, watermark=1.0))
+    for n in range(100):
+        _submit(scheduler, job(f"w{n}", "w"))
+        _plan(scheduler, now=seconds(10 * n), w=1)
+        scheduler.finish(f"w{n}", seconds(10 * n + 2))
+    _submit(scheduler, *(job(f"j{n}", session=f"s{n}") for n in range(10)))
+    refusal = scheduler.submit(job("x", "x"), 0)
+    assert refusal is not None
+    assert refusal.retry_after_s == pytest.approx(20, rel=0.05)
+
+
+# --- losses -----------------------------------------------------------------------------------------------------------
+
+
+def test_scheduler_jobs_of_a_lost_worker_go_to_the_front_of_their_level_in_order() -> None:
+    """They are first in their level, still behind a more urgent one."""
+    scheduler = Scheduler()
+    _submit(scheduler, job("a", "a"), job("b", "b"), job("c", "c"))
+    assert _plan(scheduler, w=2) == {"w": ["a", "b"]}
+    _submit(scheduler, job("u", "u", level=0))
+    assert scheduler.lost("w", 0) == ()
+    assert _drain(scheduler) == ["u", "a", "b", "c"]
+
+
+def test_scheduler_repeated_job_goes_before_older_ones_of_its_level() -> None:
+    """The front of the level is the front, also before a job that was submitted earlier but had to wait."""
+    scheduler = Scheduler()
+    _submit(scheduler, job("a1", "a"), job("a2", "a"), job("b", "b"))
+    assert _plan(scheduler, w1=1, w2=1) == {"w1": ["a1"], "w2": ["b"]}
+    scheduler.finish("a1", 0)
+    scheduler.lost("w2", 0)
+    assert _drain(scheduler) == ["b", "a2"]
+
+
+def test_scheduler_job_that_loses_its_worker_three_times_has_failed() -> None:
+    """One run and two repeats; then it is returned as failed and forgotten."""
+    scheduler = Scheduler()
+    _submit(scheduler, job("a"))
+    for _ in range(2):
+        assert _plan(scheduler, w=1) == {"w": ["a"]}
+        assert scheduler.lost("w", 0) == ()
+    assert _plan(scheduler, w=1) == {"w": ["a"]}
+    assert scheduler.lost("w", 0) == (job("a"),)
+    assert _plan(scheduler, w=1) == {}
+    assert scheduler.next_deadline() is None
+
+
+def test_scheduler_innocent_jobs_survive_one_that_kills_every_worker() -> None:
+    """The last repeat runs alone: only the poisonous job fails, its company gets through."""
+    scheduler = Scheduler()
+    names = ["a", "poison", "b", "c"]
+    _submit(scheduler, *(job(name, session=name, work="understand") for name in names))
+    done, failed = [], []
+    while started := _plan(scheduler, kind="understand", w=8).get("w"):
+        if "poison" in started:
+            failed += [one.id for one in scheduler.lost("w", 0)]
+        else:
+            done += [id for id in started if scheduler.finish(id, 0)]
+    assert (done, failed) == (["a", "b", "c"], ["poison"])
+
+
+def test_scheduler_last_repeat_does_not_ride_with_a_batch() -> None:
+    """A suspect joins no batch that another job leads."""
+    scheduler = Scheduler()
+    _submit(scheduler, job("suspect", "s", work="understand", level=3))
+    for _ in range(2):
+        _plan(scheduler, kind="understand", w=8)
+        scheduler.lost("w", 0)
+    _submit(scheduler, *(job(name, name, work="understand", level=0) for name in ("a", "b")))
+    assert _plan(scheduler, kind="understand", w=8) == {"w": ["a", "b"]}
+
+
+def test_scheduler_last_repeat_waits_until_its_worker_is_empty() -> None:
+    """A language worker runs several replies at a time: it takes no new ones until the lone job has had its turn."""
+    scheduler = Scheduler()
+    _submit(scheduler, job("busy", "b"))
+    assert _plan(scheduler, w=1) == {"w": ["busy"]}
+    _submit(scheduler, job("lone", "l"))
+    for _ in range(2):
+        assert _plan(scheduler, dying=1) == {"dying": ["lone"]}
+        scheduler.lost("dying", 0)
+    _submit(scheduler, job("next", "n"))
+    assert _plan(scheduler, w=3) == {}, (
+        "w still runs another reply, so the lone job waits and so do those behind it"
+    )
+    scheduler.finish("busy", 0)
+    assert _plan(scheduler, w=4) == {"w": ["lone"]}
+    assert _plan(scheduler, w=3) == {}, "nothing runs beside it"
+    scheduler.finish("lone", 0)
+    assert _plan(scheduler, w=4) == {"w": ["next"]}
+
+
+def test_scheduler_losing_an_idle_or_unknown_worker_changes_nothing() -> None:
+    """Only what ran there is repeated."""
+    scheduler = Scheduler()
+    _submit(scheduler, job("a"))
+    _plan(scheduler, w=1)
+    assert scheduler.lost("other", 0) == ()
+    assert scheduler.worker_of("a") == "w"
+
+
+def test_scheduler_statistics_count_what_happened() -> None:
+    """Every fate has its count; now and ever are apart."""
+    scheduler = Scheduler(QueueBounds(jobs=4, watermark=1.0))
+    _submit(scheduler, *(job(f"j{n}", session=f"s{n}", level=1, deadline_us=9 + n) for n in range(4)))
+    scheduler.submit(job("x", "x"), 0)
+    _plan(scheduler, w=3)
+    scheduler.finish("j0", 1)
+    scheduler.cancel("j1")
+    scheduler.lost("w", 1)
+    scheduler.expire(11)
+    counts = scheduler.statistics()
+    assert (counts.submitted, counts.refused, counts.finished, counts.cancelled) == (4, 1, 1, 1)
+    assert (counts.expired, counts.repeated, counts.failed) == (1, 1, 0)
+    assert counts.queued["llm"] == 1
+    assert counts.queued_by_level == {1: 1}
+    assert counts.running["llm"] == 0
