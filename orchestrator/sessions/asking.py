@@ -1,5 +1,7 @@
-"""What a response asks of the language model, and in which shape it is to come: the session's settings, overridden by the
-client's for this one response."""
+"""What a response asks of the language model, and the shape in which it is to come.
+
+Both follow the session's settings, overridden by what the client asked for this one response.
+"""
 
 from msgspec import UNSET
 

@@ -65,6 +65,7 @@ class SpeechIntake:
         self._max_backlog = max_backlog
         self._buffer: SpeechBuffer | None = None
         self._stream: DetectorStream | None = None
+        self._kept_from: int | None = None
         self._next_window = 0
         self._live = False
         self._reported = 0
@@ -83,6 +84,7 @@ class SpeechIntake:
         if self._stream is not None and self._stream.backlog + len(pcm) // WINDOW > self._max_backlog:
             raise Overloaded("sound comes faster than it can be listened to", 1.0)
         self._live = False
+        buffer.keep_from(self._kept_from)
         buffer.append(pcm)
         self._advance(buffer)
 
@@ -95,8 +97,7 @@ class SpeechIntake:
 
     def keep_from(self, position: int | None) -> None:
         """What is held from `position` on may still be committed: unpaced sound must not overwrite it."""
-        if self._buffer is not None and not self._live:
-            self._buffer.keep_from(position)
+        self._kept_from = position
 
     def extent(self, start: int, stop: int) -> bytes:
         """Returns a copy of samples [start, stop), int16. Raises `LookupError` where they were overwritten."""

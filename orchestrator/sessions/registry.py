@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from orchestrator.clock import US_PER_S, Clock
@@ -140,21 +139,24 @@ class Registry:
     def _adopt(self, runner: SessionRunner, permit: Permit) -> None:
         self._sessions[runner.id] = runner
         self._empty.clear()
-        self._tasks[runner.id] = asyncio.get_running_loop().create_task(
-            self._live(runner, lambda: permit.succeeded(self._clock.now_us())), name=f"session {runner.id}"
-        )
+        task = asyncio.get_running_loop().create_task(self._live(runner), name=f"session {runner.id}")
+        self._tasks[runner.id] = task
+        # Not in the task's own `finally`: a task that is cancelled before its first step never gets there.
+        task.add_done_callback(lambda _: self._gone(runner, permit))
 
-    async def _live(self, runner: SessionRunner, release: Callable[[], None]) -> None:
+    async def _live(self, runner: SessionRunner) -> None:
         """A task border: a fault of ours in one session ends that session and no other."""
         try:
             await runner.run()
         except Exception:
             log.exception("session failed", extra={"session": runner.id})
-        finally:
-            release()
-            self._sessions.pop(runner.id, None)
-            self._tasks.pop(runner.id, None)
-            if runner.call_id is not None:
-                self._calls.pop(runner.call_id, None)
-            if not self._sessions:
-                self._empty.set()
+
+    def _gone(self, runner: SessionRunner, permit: Permit) -> None:
+        runner.close()
+        permit.succeeded(self._clock.now_us())
+        self._sessions.pop(runner.id, None)
+        self._tasks.pop(runner.id, None)
+        if runner.call_id is not None:
+            self._calls.pop(runner.call_id, None)
+        if not self._sessions:
+            self._empty.set()

@@ -131,20 +131,26 @@ class SessionRunner:
         self._inbox.put_nowait(on.EndAsked(reason))
 
     async def run(self) -> None:
-        """Lives until the session has ended. Cancelling it ends the session at once."""
-        try:
-            while (deadline := self._heart.deadline) is not None:
-                events: list[on.Event] = []
-                try:
-                    async with asyncio.timeout(max(0, deadline - self._now()) / US_PER_S):
-                        events = await self._inbox.take()
-                except TimeoutError:
-                    events = [on.TimePassed()]
-                self._follow_playout()
-                for event in events:
-                    self._step(event)
-        finally:
-            self._close()
+        """Lives until the session has ended. Cancelling it ends the session at once. `close` comes after it."""
+        while (deadline := self._heart.deadline) is not None:
+            events: list[on.Event] = []
+            try:
+                async with asyncio.timeout(max(0, deadline - self._now()) / US_PER_S):
+                    events = await self._inbox.take()
+            except TimeoutError:
+                events = [on.TimePassed()]
+            self._follow_playout()
+            for event in events:
+                self._step(event)
+
+    def close(self) -> None:
+        """Lets go of links, jobs and sound. Idempotent."""
+        self._close_links(1001, "The session has ended.")
+        self._inbox.close()
+        self._dispatcher.drop_session(self.id)
+        self._intake.close()
+        self._pieces.clear()
+        self._clips.clear()
 
     # -- inside -----------------------------------------------------------------------------------------------------
 
@@ -201,8 +207,7 @@ class SessionRunner:
             case do.ForgetClip():
                 self._clips.pop(effect.clip, None)
             case do.CloseLinks():
-                for link in list(self._links.values()):
-                    link.close(effect.code, effect.reason)
+                self._close_links(effect.code, effect.reason)
             case _:
                 assert_never(effect)
 
@@ -283,11 +288,8 @@ class SessionRunner:
         self._clips[name] = pcm.astype("<i2", copy=False).tobytes()
         return name
 
-    def _close(self) -> None:
-        for link in list(self._links.values()):
-            link.close(1001, "The session has ended.")
-        self._inbox.close()
-        self._dispatcher.drop_session(self.id)
-        self._intake.close()
-        self._pieces.clear()
-        self._clips.clear()
+    def _close_links(self, code: int, reason: str) -> None:
+        links, self._links = self._links, {}
+        for link in links.values():
+            link.wake()
+            link.close(code, reason)

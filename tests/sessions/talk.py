@@ -55,6 +55,7 @@ class Talk:
         self.told: list[tuple[str, Shown]] = []
         self.effects: list[do.Effect] = []
         self.jobs: dict[str, Job] = {}
+        self.taken_back: list[Job] = []
         self.sound: list[do.EmitAudio] = []
         self.closed: tuple[int, str] | None = None
         self.position = 0
@@ -195,7 +196,9 @@ class Talk:
                 if not isinstance(effect.job.work, Understand):
                     self.jobs[effect.job.id] = effect.job
             case do.Cancel():
-                self.jobs.pop(effect.job_id, None)
+                job = self.jobs.pop(effect.job_id, None)
+                if job is not None:
+                    self.taken_back.append(job)
             case do.EmitAudio():
                 self.sound.append(effect)
             case do.CloseLinks():

@@ -1,0 +1,397 @@
+"""Sessions with their runner, inbox, intake and registry, on virtual time with stand-in workers."""
+
+import asyncio
+import base64
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from modalities.ports import Pcm
+from orchestrator.clock import US_PER_S
+from orchestrator.errors import Overloaded, SessionClosed, WireError
+from orchestrator.scheduling.dispatcher import Dispatcher
+from orchestrator.scheduling.job import Job
+from orchestrator.scheduling.work import Failed, Report, Transcribe
+from orchestrator.sessions import events as on
+from orchestrator.sessions.inbox import Inbox
+from orchestrator.sessions.links import LinkKind, SessionRequest
+from orchestrator.sessions.registry import Registry, RegistrySettings
+from orchestrator.sessions.rules import SessionRules
+from orchestrator.sessions.runner import SessionRunner
+from orchestrator.wire import codec
+from orchestrator.workers.voice_activity import VoiceActivity
+from tests.fakes.links import FakeLink
+from tests.fakes.workers import FakeWorkers, obliging
+from tests.sessions.talk import view
+from tests.virtual_time import VirtualClock, run
+
+ASK = SessionRequest(tenant="t", tier=2)
+SPEECH: Pcm = np.full(16_000, 8_000, dtype=np.int16)
+SILENCE: Pcm = np.zeros(16_000, dtype=np.int16)
+
+
+class LoudnessDetector:
+    """A stand-in for the voice detector: loud is speech. Its state counts a stream's windows."""
+
+    window = 512
+
+    def new_state(self) -> np.ndarray[Any, np.dtype[np.float32]]:
+        return np.zeros(1, dtype=np.float32)
+
+    def detect(
+        self, windows: np.ndarray[Any, np.dtype[np.float32]], states: np.ndarray[Any, np.dtype[np.float32]]
+    ) -> tuple[np.ndarray[Any, np.dtype[np.float32]], np.ndarray[Any, np.dtype[np.float32]]]:
+        loud = np.abs(windows).mean(axis=1) > 0.05
+        return np.where(loud, 0.95, 0.02).astype(np.float32), states + 1
+
+
+class House:
+    """A registry with stand-in workers."""
+
+    def __init__(self, workers: FakeWorkers, **settings: Any) -> None:
+        clock = VirtualClock()
+        self.workers = workers
+        self.dispatcher = Dispatcher(workers, clock)
+        self.dispatcher.start()
+        self.detector = VoiceActivity(LoudnessDetector())
+        rules = settings.pop("rules", SessionRules(grace_us=10 * US_PER_S))
+        self.registry = Registry(
+            RegistrySettings(defaults=view(), rules=rules, **settings), clock, self.dispatcher, self.detector
+        )
+
+    def open(self, kind: LinkKind = LinkKind.WEBSOCKET) -> tuple[SessionRunner, FakeLink]:
+        session = self.registry.open(ASK, kind)
+        link = FakeLink(kind=kind)
+        link.attach(session)
+        return session, link
+
+    async def close(self) -> None:
+        await self.registry.close()
+        self.dispatcher.close()
+        self.detector.close()
+
+
+def in_house(
+    test: Callable[[House], Awaitable[None]], workers: FakeWorkers | None = None, **settings: Any
+) -> None:
+    """Runs `test` in a house on virtual time and tidies up; nothing may be left running."""
+
+    async def main() -> None:
+        house = House(workers or FakeWorkers(), **settings)
+        try:
+            await test(house)
+        finally:
+            await house.close()
+        assert len(asyncio.all_tasks()) == 1
+        assert len(house.registry) == 0
+
+    run(main())
+
+
+async def client(runner: SessionRunner, type: str, **fields: Any) -> None:
+    await runner.submit("link", codec.decode_client(json.dumps({"type": type, **fields})))
+
+
+async def spoken(session: SessionRunner) -> None:
+    """One second of speech, one of silence, in real time."""
+    for pcm in (SPEECH, SILENCE):
+        for start in range(0, 16_000, 320):
+            session.intake.append(pcm[start : start + 320])
+            await asyncio.sleep(0.02)
+
+
+def test_runner_answers_speech_with_numbered_events_and_sound() -> None:
+    """Sound goes in, transcript, text and sound come out; the event ids end in the log's numbers."""
+
+    async def test(house: House) -> None:
+        session, link = house.open()
+        await client(
+            session,
+            "session.update",
+            session={"type": "realtime", "audio": {"input": {"transcription": {"model": "x"}}}},
+        )
+        await spoken(session)
+        await asyncio.sleep(2)
+        assert link.types()[:2] == ["session.created", "session.updated"]
+        assert link.types()[-1] == "response.done"
+        done = link.events[-1]["response"]
+        assert done["output"][0]["content"][0]["transcript"] == "You said: hello."
+        assert sum(len(entry.pcm) for entry in link.sound) == len("You said: hello.") * 2_400
+        numbers = [int(e["event_id"].rsplit("_", 1)[1]) for e in link.events[1:]]
+        numbers += [int(entry.event_id.rsplit("_", 1)[1]) for entry in link.sound]
+        assert sorted(numbers) == list(range(1, len(numbers) + 1))
+
+    in_house(test)
+
+
+def test_runner_gives_the_recogniser_exactly_the_sound_of_the_utterance() -> None:
+    """F-T4, F-T6: from the first packet on; what the ring held is what the recogniser gets."""
+    heard: list[bytes] = []
+
+    def answer(job: Job) -> list[Report]:
+        if isinstance(job.work, Transcribe) and not job.work.draft:
+            heard.append(job.work.audio)
+        return list(obliging(job))
+
+    async def test(house: House) -> None:
+        session, _ = house.open()
+        ramp = (np.arange(16_000) % 3_000 + 6_000).astype(np.int16)
+        for start in range(0, 16_000, 320):
+            session.intake.append(ramp[start : start + 320])
+            await asyncio.sleep(0.02)
+        session.intake.append(SILENCE)
+        await asyncio.sleep(2)
+        (audio,) = heard
+        assert np.array_equal(np.frombuffer(audio, dtype="<i2")[:16_000], ramp)
+
+    in_house(test, FakeWorkers(answer, delay_s=0.6))
+
+
+def test_runner_hears_the_same_in_sound_that_comes_all_at_once() -> None:
+    """A file sent faster than real time gives the same turns at the same offsets as the live one."""
+    offsets = []
+    for live in (True, False):
+
+        async def test(house: House, live: bool = live) -> None:
+            session, link = house.open()
+            if live:
+                await spoken(session)
+            else:
+                session.intake.append(np.concatenate((SPEECH, SILENCE)))
+            await asyncio.sleep(2)
+            offsets.append(
+                [
+                    (e["type"], e.get("audio_start_ms", e.get("audio_end_ms")))
+                    for e in link.events
+                    if e["type"].startswith("input_audio_buffer.speech")
+                ]
+            )
+
+        in_house(test)
+    assert offsets[0] == offsets[1]
+    assert len(offsets[0]) == 2
+
+
+def test_runner_flushes_a_calls_playout_on_speech() -> None:
+    """Speech during playout flushes the track; history keeps the words that the track had sent."""
+
+    async def test(house: House) -> None:
+        session, link = house.open(LinkKind.CALL)
+        await spoken(session)
+        await asyncio.sleep(1)
+        playout = link.playout
+        assert playout is not None
+        playout.played = 12_000
+        await spoken(session)
+        assert playout.flushes == 1
+        assert link.events[-1]["type"] != "error"
+        said = [text for role, text in ((m.role, m.content) for m in session.heart.conversation.prompt(""))]
+        assert said[1] == "You said:"
+
+    in_house(test)
+
+
+def test_runner_transcribes_sound_inside_a_clients_item() -> None:
+    """A user item with base64 sound is transcribed before it is answered; no event carries the sound."""
+
+    async def test(house: House) -> None:
+        session, link = house.open()
+        audio = base64.b64encode(np.full(24_000, 5_000, dtype="<i2").tobytes()).decode()
+        item = {"type": "message", "role": "user", "content": [{"type": "input_audio", "audio": audio}]}
+        await client(session, "conversation.item.create", item=item)
+        await client(session, "response.create", response={"output_modalities": ["text"]})
+        await asyncio.sleep(2)
+        assert link.events[-1]["response"]["output"][0]["content"][0]["text"] == "You said: hello."
+        assert audio not in json.dumps(link.events)
+        (job,) = [job for job in house.workers.jobs if isinstance(job.work, Transcribe)]
+        assert isinstance(job.work, Transcribe)
+        assert len(job.work.audio) == 32_000
+        bad = {"type": "message", "role": "user", "content": [{"type": "input_audio", "audio": "no!"}]}
+        with pytest.raises(WireError) as refused:
+            await client(session, "conversation.item.create", item=bad)
+        assert refused.value.param == "item.content[0].audio"
+
+    in_house(test)
+
+
+def test_runner_refuses_sound_beyond_an_uncommitted_buffer() -> None:
+    """A manual buffer that is full refuses more and loses nothing: its commit is answered."""
+
+    async def test(house: House) -> None:
+        session, link = house.open()
+        await client(
+            session,
+            "session.update",
+            session={"type": "realtime", "audio": {"input": {"turn_detection": None}}},
+        )
+        await asyncio.sleep(0.01)
+        for _ in range(5):
+            session.intake.append(SPEECH)
+        with pytest.raises(Overloaded):
+            session.intake.append(SPEECH)
+        await client(session, "input_audio_buffer.commit")
+        await client(session, "response.create", response={"output_modalities": ["text"]})
+        await asyncio.sleep(2)
+        assert link.events[-1]["response"]["status"] == "completed"
+
+    in_house(test, rules=SessionRules(buffer_s=5))
+
+
+def test_runner_tells_a_failed_job_as_a_failed_response() -> None:
+    """A worker that fails for good ends the response, not the session."""
+
+    def answer(job: Job) -> list[Report]:
+        return [Failed(job.id, "worker_failed", "the language model failed repeatedly")]
+
+    async def test(house: House) -> None:
+        session, link = house.open()
+        await client(session, "response.create", response={"output_modalities": ["text"]})
+        await asyncio.sleep(1)
+        assert link.events[-1]["response"]["status_details"]["error"]["code"] == "worker_failed"
+
+    in_house(test, FakeWorkers(answer))
+
+
+def test_registry_reserves_a_place_when_it_accepts() -> None:
+    """F-C5: two starts at one instant and a limit of one: the second is refused with a time to retry."""
+
+    async def test(house: House) -> None:
+        house.open()
+        with pytest.raises(Overloaded) as refused:
+            house.open()
+        assert refused.value.retry_after_s > 0
+
+    in_house(test, max_sessions=1)
+
+
+def test_registry_frees_places_on_every_path() -> None:
+    """F-C4: ten rounds of stop and start, refused configurations and never-joined calls leak no place."""
+
+    async def test(house: House) -> None:
+        for _ in range(10):
+            session, link = house.open()
+            other, _ = house.open()
+            with pytest.raises(Overloaded):
+                house.open()
+            house.registry.end(session, "bye")
+            house.registry.end(other, "bye")
+            house.registry.end(other, "twice is fine")
+            await asyncio.sleep(1)
+            assert link.closed is not None
+            with pytest.raises(WireError):
+                house.registry.open(
+                    SessionRequest("t", 2, initial=b'{"type":"realtime","voice":7,"tools":3}'), link.kind
+                )
+        house.registry.open_call(ASK)
+        house.registry.open_call(ASK)
+        await asyncio.sleep(30)
+        assert len(house.registry) == 0
+
+    in_house(test, max_sessions=2)
+
+
+def test_registry_lets_only_those_who_know_the_secret_come_back() -> None:
+    """A session is found by its secret, a call only by its tenant; the rest is told nothing."""
+
+    async def test(house: House) -> None:
+        session, _ = house.open()
+        assert house.registry.by_id(session.id, session.secret) is session
+        for wrong in ("", "x", session.secret[:-1]):
+            with pytest.raises(SessionClosed):
+                house.registry.by_id(session.id, wrong)
+        call_id, call = house.registry.open_call(ASK)
+        assert house.registry.by_call(call_id, "t") is call
+        with pytest.raises(SessionClosed):
+            house.registry.by_call(call_id, "another")
+
+    in_house(test)
+
+
+def test_registry_keeps_a_session_for_a_link_that_comes_back() -> None:
+    """F-C2: the last link leaves, another comes within the grace time: same session, same history, live events."""
+
+    async def test(house: House) -> None:
+        session, _ = house.open()
+        message = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "remember"}]}
+        await client(session, "conversation.item.create", item=message)
+        session.detach("link")
+        session.detach("link")
+        await asyncio.sleep(9)
+        back = FakeLink("back")
+        back.attach(house.registry.by_id(session.id, session.secret))
+        assert back.types() == ["session.created"]
+        assert session.heart.conversation.prompt("")[0].content == "remember"
+        session.detach("back")
+        await asyncio.sleep(11)
+        with pytest.raises(SessionClosed):
+            house.registry.by_id(session.id, session.secret)
+
+    in_house(test)
+
+
+def test_registry_ends_one_session_for_its_own_fault_and_no_other(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A fault inside one heart closes its links; other sessions notice nothing."""
+
+    async def test(house: House) -> None:
+        sick, sick_link = house.open()
+        healthy, link = house.open()
+        monkeypatch.setattr(sick.heart, "receive", lambda event, now: 1 / 0)
+        await client(sick, "response.create")
+        await asyncio.sleep(1)
+        assert sick_link.closed is not None
+        await client(healthy, "response.create", response={"output_modalities": ["text"]})
+        await asyncio.sleep(1)
+        assert link.types()[-1] == "response.done"
+
+    in_house(test)
+    assert "session failed" in caplog.text
+
+
+def test_registry_drain_waits_for_running_turns_only() -> None:
+    """An idle session ends at once, a busy one when its reply is done; none is opened any more."""
+
+    async def test(house: House) -> None:
+        _, idle = house.open()
+        session, busy = house.open()
+        await client(session, "response.create", response={"output_modalities": ["text"]})
+        await asyncio.sleep(0.01)
+        await house.registry.drain(5)
+        assert asyncio.get_running_loop().time() < 1
+        assert busy.types()[-1] == "response.done"
+        assert idle.closed == busy.closed == (1001, "The server is shutting down.")
+        with pytest.raises(Overloaded):
+            house.open()
+
+    in_house(test, FakeWorkers(delay_s=0.3))
+
+
+def test_inbox_holds_clients_back_but_never_reports() -> None:
+    """BLOCK: a client waits for room; a report goes in at once; order is kept; closing wakes who waits."""
+
+    async def main() -> None:
+        inbox = Inbox(capacity=2, limit=4)
+        await inbox.put(on.LinkLeft("1"))
+        await inbox.put(on.LinkLeft("2"))
+        waiting = asyncio.create_task(inbox.put(on.LinkLeft("4")))
+        await asyncio.sleep(0)
+        inbox.put_nowait(on.LinkLeft("3"))
+        assert inbox.statistics().held == 3
+        assert await inbox.take() == [on.LinkLeft("1"), on.LinkLeft("2"), on.LinkLeft("3")]
+        await waiting
+        assert await inbox.take() == [on.LinkLeft("4")]
+        for _ in range(4):
+            inbox.put_nowait(on.TimePassed())
+        with pytest.raises(Overloaded):
+            inbox.put_nowait(on.TimePassed())
+        late = asyncio.create_task(inbox.put(on.LinkLeft("5")))
+        await asyncio.sleep(0)
+        inbox.close()
+        with pytest.raises(SessionClosed):
+            await late
+
+    run(main())
