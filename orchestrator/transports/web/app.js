@@ -1,0 +1,388 @@
+/**
+ * The page's composition root: buttons and keys in, links and views driven. The rules are in the files it puts together.
+ */
+
+import { Call } from "./call.js";
+import { EMPTY, LIMITS, isAnswering, reduce, waiting } from "./conversation.js";
+import { Drawer } from "./drawer.js";
+import { Endpoint } from "./endpoint.js";
+import { EventLog } from "./eventlog.js";
+import { leavesText, mayPass } from "./faults.js";
+import { TurnClock } from "./latency.js";
+import { Line } from "./line.js";
+import { Socket } from "./socket.js";
+import { Sound } from "./sound.js";
+import { Strings } from "./strings.js";
+import { View } from "./view.js";
+
+const SESSION = {
+  type: "realtime",
+  audio: { input: { transcription: { model: "default" } } },
+  chorale: { typed_turns: true, events: [] },
+};
+
+/** Errors that say only that a wish of ours came too late. */
+const HARMLESS = new Set([
+  "response_cancel_not_active",
+  "item_retrieve_invalid_item_id",
+  "item_create_duplicate_item_id",
+  "conversation_already_has_active_response",
+]);
+
+/** How often levels are read; the analyser's window is about as long. */
+const SAMPLE_MS = 25;
+
+class App {
+  #at = (id) => document.getElementById(id);
+  #endpoint = new Endpoint(document.baseURI, storage());
+  #conversation = EMPTY;
+  #fault = null;
+  #mode = null;
+  #wanted = 0;
+  #isGreeted = false;
+  #dismissed = null;
+  #sampling = null;
+  #frame = null;
+  #sound = new Sound(this.#at("sound"), { fault: (fault) => this.#show(fault) });
+  #turn = new TurnClock();
+  #log = new EventLog();
+  #strings = new Strings(this.#at("canvas"), matchMedia("(prefers-reduced-motion: reduce)"));
+  #view = new View(document);
+  #line = new Line({
+    changed: (name) => this.#connectionChanged(name),
+    event: (json) => this.#receive(json),
+    sound: (stream) => this.#sound.play(stream),
+    fault: (fault) => this.#show(fault),
+    gaveUp: (fault) => this.#gaveUp(fault),
+  });
+  #drawer = new Drawer(document, this.#log, () => ({
+    sessionId: this.#conversation.sessionId,
+    linkKind: this.#line.isLive ? (this.#mode === "voice" ? "WebRTC call" : "WebSocket, text only") : "none",
+    latency: this.#turn.last,
+  }));
+
+  start() {
+    const does = { talk: () => this.#talk(), cancel: () => this.#hangUp(), "hang-up": () => this.#hangUp() };
+    this.#at("talk").addEventListener("click", () => does[this.#at("talk").dataset.does]());
+    this.#at("mute").addEventListener("click", () => this.#mute());
+    this.#at("interrupt").addEventListener("click", () => this.#interrupt());
+    this.#at("end").addEventListener("click", () => this.#hangUp());
+    this.#at("alert").addEventListener("click", ({ target }) => this.#act(target.dataset.action));
+    this.#at("composer").addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.#write();
+    });
+    this.#at("message").addEventListener("keydown", (event) => {
+      if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
+        event.preventDefault();
+        this.#write();
+      }
+    });
+    this.#at("message").addEventListener("input", () => this.#fitMessage());
+    this.#at("key-form").addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.#useKey();
+    });
+    document.addEventListener("keydown", (event) => this.#shortcut(event));
+    document.addEventListener("visibilitychange", () => this.#seen());
+    addEventListener("online", () => this.#line.hurry());
+    addEventListener("pagehide", () => this.#hangUp());
+    addEventListener("error", ({ message }) => this.#show({ kind: "page-fault", detail: message }));
+    addEventListener("unhandledrejection", ({ reason }) => this.#show({ kind: "page-fault", detail: String(reason) }));
+    addEventListener("resize", () => this.#sampling ?? this.#strings.rest());
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.#strings.rest());
+    this.#at("key").value = this.#endpoint.key;
+    this.#strings.rest();
+    this.#render();
+  }
+
+  // ---- what the user does
+
+  async #talk() {
+    this.#show(null);
+    this.#wanted += 1;
+    const wanted = this.#wanted;
+    const fault = await this.#sound.open();
+    if (this.#wanted !== wanted) {
+      return;
+    }
+    if (fault !== null) {
+      this.#gaveUp(fault);
+      return;
+    }
+    if (this.#sampling === null) {
+      this.#sampling = setInterval(() => this.#sample(), SAMPLE_MS);
+      this.#swing(0);
+    }
+    this.#mode = "voice";
+    this.#line.dial((listener) => new Call(this.#endpoint, this.#sound.microphone, listener));
+  }
+
+  #writeMode() {
+    this.#mode = "text";
+    this.#line.dial((listener) => new Socket(this.#endpoint, listener));
+  }
+
+  #write() {
+    const box = this.#at("message");
+    const text = box.value.trim();
+    if (text === "") {
+      return;
+    }
+    if (waiting(this.#conversation).length >= LIMITS.waiting) {
+      this.#show({ kind: "outbox-full" });
+      return;
+    }
+    box.value = "";
+    this.#fitMessage();
+    const id = `item_${Array.from(crypto.getRandomValues(new BigUint64Array(2)), (n) => n.toString(36)).join("")}`;
+    this.#take({ type: "page.typed", id, text });
+    this.#view.toEnd();
+    if (this.#conversation.playing) {
+      this.#sound.quiet();
+    }
+    if (this.#line.isLive && this.#isGreeted) {
+      this.#sendTyped(this.#conversation.entries.at(-1));
+    } else if (this.#line.state === "idle") {
+      this.#writeMode();
+    } else {
+      this.#line.hurry();
+    }
+  }
+
+  /** The event is named after its item, so that an error that answers it can be shown there. */
+  #sendTyped(entry) {
+    this.#turn.typed(performance.now());
+    this.#send({
+      type: "conversation.item.create",
+      event_id: entry.id,
+      item: { id: entry.id, type: "message", role: "user", content: [{ type: "input_text", text: entry.parts[0] }] },
+    });
+  }
+
+  #interrupt() {
+    if (!isAnswering(this.#conversation)) {
+      return;
+    }
+    this.#turn.drop();
+    if (this.#conversation.responseId !== null) {
+      this.#send({ type: "response.cancel" });
+    }
+    if (this.#mode === "voice") {
+      this.#send({ type: "output_audio_buffer.clear" });
+      this.#sound.quiet();
+    }
+  }
+
+  #mute() {
+    this.#sound.mute(!this.#sound.isMuted);
+    this.#render();
+  }
+
+  #hangUp() {
+    this.#wanted += 1;
+    this.#line.stop();
+    this.#mode = null;
+    this.#show(null);
+    this.#closeMicrophone();
+  }
+
+  #useKey() {
+    this.#endpoint.key = this.#at("key").value.trim();
+    this.#drawer.close();
+    this.#at("talk").focus();
+    this.#show(null);
+    if (waiting(this.#conversation).length > 0) {
+      this.#writeMode();
+    }
+  }
+
+  /** A button of the alert, which vanishes with it: focus moves on to the talk button. */
+  #act(action) {
+    if (action === undefined) {
+      return;
+    }
+    this.#dismissed = this.#fault?.kind ?? null;
+    this.#fault = null;
+    this.#at("talk").focus();
+    if (action === "talk") {
+      this.#closeMicrophone();
+      this.#talk();
+    } else if (action === "retry") {
+      this.#line.hurry();
+    } else if (action === "key") {
+      this.#drawer.open("key");
+    } else if (action === "sound") {
+      this.#sound.play();
+    }
+    this.#render();
+  }
+
+  #shortcut(event) {
+    const isTyping = event.target.closest?.("input, textarea, select, [contenteditable]") !== null;
+    if (event.isComposing) {
+      return;
+    }
+    if (event.key === "Escape") {
+      if (isAnswering(this.#conversation)) {
+        this.#interrupt();
+      } else if (this.#drawer.isOpen) {
+        this.#drawer.close();
+      }
+    } else if (event.key.toLowerCase() === "m" && !isTyping && !event.ctrlKey && !event.metaKey && !event.altKey) {
+      if (!this.#at("mute").hidden) {
+        this.#mute();
+      }
+    }
+  }
+
+  #fitMessage() {
+    const box = this.#at("message");
+    box.style.height = "auto";
+    box.style.height = `${box.scrollHeight}px`;
+  }
+
+  #seen() {
+    if (document.hidden) {
+      this.#turn.drop();
+    } else {
+      this.#line.hurry();
+    }
+  }
+
+  // ---- what the line does
+
+  #connectionChanged(name) {
+    if (name === "live") {
+      this.#dismissed = null;
+      this.#fault = this.#fault !== null && mayPass(this.#fault) ? null : this.#fault;
+    } else {
+      this.#isGreeted = false;
+      this.#turn.drop();
+      this.#sound.unplug();
+      this.#take({ type: "page.ended" });
+    }
+    this.#render();
+  }
+
+  #receive(json) {
+    let event;
+    try {
+      event = JSON.parse(json);
+    } catch {
+      event = null;
+    }
+    if (typeof event?.type !== "string") {
+      this.#log.add("in", { type: "(no event)", text: json.slice(0, 200) }, Date.now());
+      return;
+    }
+    this.#log.add("in", event, Date.now());
+    if (!document.hidden) {
+      this.#turn.serverEvent(event.type, performance.now());
+    }
+    this.#take(event);
+    if (event.type === "session.created") {
+      this.#greet();
+    } else if (event.type === "conversation.item.truncated") {
+      this.#send({ type: "conversation.item.retrieve", item_id: event.item_id });
+    } else if (event.type === "output_audio_buffer.started") {
+      this.#sound.unquiet();
+    } else if (event.type === "output_audio_buffer.cleared") {
+      this.#sound.drained();
+    } else if (event.type === "error" && !HARMLESS.has(event.error?.code)) {
+      const kind = event.error?.code === "session_expired" ? "session-ended" : "request-refused";
+      this.#show({ kind, detail: event.error?.message });
+    }
+  }
+
+  /** Sets up a new session and tells it what was typed before it was there. */
+  #greet() {
+    const isText = this.#mode === "text";
+    this.#isGreeted = true;
+    this.#send({ type: "session.update", session: isText ? { ...SESSION, output_modalities: ["text"] } : SESSION });
+    for (const entry of waiting(this.#conversation)) {
+      this.#sendTyped(entry);
+    }
+  }
+
+  #gaveUp(fault) {
+    const hasLine = this.#line.state !== "idle";
+    this.#closeMicrophone();
+    if (!hasLine) {
+      this.#mode = null;
+    }
+    if (leavesText(fault) && !hasLine) {
+      this.#writeMode();
+    }
+    this.#show(fault);
+  }
+
+  #send(event) {
+    if (this.#line.send(event)) {
+      this.#log.add("out", event, Date.now());
+    }
+  }
+
+  // ---- sound
+
+  #closeMicrophone() {
+    clearInterval(this.#sampling);
+    cancelAnimationFrame(this.#frame);
+    this.#sampling = null;
+    this.#sound.close();
+    this.#strings.rest();
+    this.#render();
+  }
+
+  #sample() {
+    const now = performance.now();
+    const { user, answer } = this.#sound.levels;
+    this.#turn.userLevel(user, now);
+    this.#turn.answerLevel(answer, now);
+    this.#view.meter(user);
+  }
+
+  #swing(now) {
+    this.#strings.draw(this.#sound.levels, now);
+    this.#frame = requestAnimationFrame((next) => this.#swing(next));
+  }
+
+  // ---- state and screen
+
+  #take(event) {
+    this.#conversation = reduce(this.#conversation, event, Date.now());
+    this.#render();
+  }
+
+  /** Shows a fault, or none. One that the user has put away, or that is shown already, is not announced again. */
+  #show(fault) {
+    const isKnown = fault !== null && (fault.kind === this.#dismissed || fault.kind === this.#fault?.kind);
+    if (!isKnown) {
+      this.#fault = fault;
+      this.#dismissed = null;
+      this.#render();
+    }
+  }
+
+  #render() {
+    this.#view.render({
+      conversation: this.#conversation,
+      connection: this.#line.state,
+      mode: this.#mode,
+      isVoiceLive: this.#mode === "voice" && this.#line.isLive,
+      isMuted: this.#sound.isMuted,
+      fault: this.#fault,
+    });
+  }
+}
+
+/** This tab's storage, or null where the browser's settings forbid it. */
+function storage() {
+  try {
+    return globalThis.sessionStorage;
+  } catch {
+    return null;
+  }
+}
+
+new App().start();

@@ -1,0 +1,114 @@
+/**
+ * Where the server is and how to ask it: addresses relative to the page (so that a prefix of a reverse proxy keeps
+ * working), the access key, and HTTP answers turned into faults.
+ */
+
+import { LinkError, fromStatus } from "./faults.js";
+
+const KEY = "chorale.key";
+const POST_TIMEOUT_MS = 15_000;
+
+export class Endpoint {
+  #base;
+  #store;
+
+  /** `store` keeps the key for this tab only (`sessionStorage`); it may be null where storage is blocked. */
+  constructor(base, store) {
+    this.#base = base;
+    this.#store = store;
+  }
+
+  get key() {
+    return this.#store?.getItem(KEY) ?? "";
+  }
+
+  set key(value) {
+    if (value === "") {
+      this.#store?.removeItem(KEY);
+    } else {
+      this.#store?.setItem(KEY, value);
+    }
+  }
+
+  /** Sends an offer; returns `{answer, callId}`. Throws `LinkError`. */
+  async call(sdp, signal) {
+    const response = await this.#post("v1/realtime/calls", sdp, "application/sdp", signal);
+    const callId = (response.headers.get("Location") ?? "").split("/").pop();
+    return { answer: await response.text(), callId };
+  }
+
+  /** Ends a call; sent also while the page goes away. What comes of it is not awaited: the peer closes in any case. */
+  hangUp(callId) {
+    const address = new URL(`v1/realtime/calls/${encodeURIComponent(callId)}/hangup`, this.#base);
+    fetch(address, { method: "POST", headers: this.#headers(), keepalive: true }).catch(() => {});
+  }
+
+  /** Opens a WebSocket. Throws `LinkError` where the key cannot travel in a subprotocol. */
+  socket() {
+    const address = new URL("v1/realtime?model=default", this.#base);
+    address.protocol = address.protocol === "https:" ? "wss:" : "ws:";
+    const protocols = ["realtime", ...(this.key === "" ? [] : [`openai-insecure-api-key.${this.key}`])];
+    try {
+      return new WebSocket(address, protocols);
+    } catch (error) {
+      throw new LinkError({ kind: "key-needed", detail: `The key has characters that cannot be sent. ${error.message}` });
+    }
+  }
+
+  /**
+   * Finds out why a WebSocket was refused, which browsers keep to themselves: an empty offer with the same key is refused
+   * for the same reason over HTTP, and for being empty where there is no other. Returns a fault.
+   */
+  async diagnose(signal) {
+    try {
+      await this.call("", signal);
+    } catch (error) {
+      if (!(error instanceof LinkError)) {
+        throw error;
+      }
+      if (error.fault.kind !== "refused" || error.fault.status === 403) {
+        return error.fault;
+      }
+    }
+    return { kind: "server-failed", detail: "The server answers, but refused the WebSocket." };
+  }
+
+  #headers(more = {}) {
+    return this.key === "" ? more : { ...more, Authorization: `Bearer ${this.key}` };
+  }
+
+  async #post(path, body, type, signal) {
+    let response;
+    try {
+      response = await fetch(new URL(path, this.#base), {
+        method: "POST",
+        headers: this.#headers({ "Content-Type": type }),
+        body,
+        signal: AbortSignal.any([signal, AbortSignal.timeout(POST_TIMEOUT_MS)]),
+      });
+    } catch {
+      // What browsers say here ("Failed to fetch") tells a reader nothing.
+      signal.throwIfAborted();
+      throw new LinkError({ kind: "server-away" });
+    }
+    if (!response.ok) {
+      throw new LinkError(fromStatus(response.status, retryAfterMs(response), await messageOf(response)));
+    }
+    return response;
+  }
+}
+
+function retryAfterMs(response) {
+  const seconds = Number(response.headers.get("Retry-After"));
+  return Number.isFinite(seconds) ? Math.min(Math.max(seconds, 0), 60) * 1000 : 0;
+}
+
+/** The server's own words: `error.message` of its JSON, at most 300 characters. */
+async function messageOf(response) {
+  try {
+    const body = await response.json();
+    return String(body?.error?.message ?? "").slice(0, 300);
+  } catch {
+    return "";
+  }
+}

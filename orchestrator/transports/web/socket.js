@@ -1,0 +1,69 @@
+/**
+ * A text-only link: the same events over a WebSocket, for when there is no microphone, no permission or no WebRTC.
+ *
+ * Links share one shape: `open(signal)`, `send(event)`, `close()`, and a listener `{event, lost}`.
+ */
+
+import { LinkError, fromClose } from "./faults.js";
+
+const OPEN_TIMEOUT_MS = 10_000;
+
+export class Socket {
+  #endpoint;
+  #listener;
+  #socket = null;
+
+  constructor(endpoint, listener) {
+    this.#endpoint = endpoint;
+    this.#listener = listener;
+  }
+
+  get isVoice() {
+    return false;
+  }
+
+  /** Resolves once events can flow. Throws `LinkError`, or the signal's reason when aborted. */
+  async open(signal) {
+    signal.throwIfAborted();
+    const socket = this.#endpoint.socket();
+    this.#socket = socket;
+    const isOpen = await new Promise((resolve) => {
+      socket.onopen = () => resolve(true);
+      socket.onclose = () => resolve(false);
+      AbortSignal.any([signal, AbortSignal.timeout(OPEN_TIMEOUT_MS)]).addEventListener("abort", () => resolve(false));
+      // The server speaks first, and may do so before the task that awaits this promise runs.
+      socket.onmessage = (message) => this.#receive(message);
+    });
+    if (!isOpen) {
+      this.close();
+      signal.throwIfAborted();
+      throw new LinkError(await this.#endpoint.diagnose(signal));
+    }
+    socket.onclose = ({ code, reason }) => this.#listener.lost(fromClose(code, reason, true));
+  }
+
+  /** Returns whether the event was handed to the browser for sending. */
+  send(event) {
+    if (this.#socket?.readyState !== WebSocket.OPEN) {
+      return false;
+    }
+    this.#socket.send(JSON.stringify(event));
+    return true;
+  }
+
+  /** Ends the link without telling the listener. */
+  close() {
+    const socket = this.#socket;
+    this.#socket = null;
+    if (socket !== null) {
+      socket.onopen = socket.onclose = socket.onmessage = null;
+      socket.close(1000);
+    }
+  }
+
+  #receive(message) {
+    if (typeof message.data === "string") {
+      this.#listener.event(message.data);
+    }
+  }
+}
