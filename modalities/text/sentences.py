@@ -119,21 +119,22 @@ _REWRITES: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"[*`~]+"), ""),
     (re.compile(r"(?<!\w)_+|_+(?!\w)"), ""),
     (re.compile(r"_"), " "),
-    (re.compile(r"\s+"), " "),
 )
 _UNSPOKEN_CATEGORIES = frozenset({"So", "Sk", "Cs", "Co", "Cn", "Cf", "Cc"})
-_SPOKEN_SYMBOLS = frozenset("°©®™\n\t\r")
+_SPOKEN_SYMBOLS = frozenset("°©®™")
 
 
 def speakable(text: str) -> str:
     """Returns what a voice should say of a written text: no markup, links by their text, addresses by their host, no
     pictures. "" where nothing is left to say."""
-    kept = "".join(
-        character
-        for character in text
-        if unicodedata.category(character) not in _UNSPOKEN_CATEGORIES or character in _SPOKEN_SYMBOLS
-    )
     for pattern, replacement in _REWRITES:
-        kept = pattern.sub(replacement, kept)
-    kept = kept.strip(" ,")
-    return kept if any(character.isalnum() for character in kept) else ""
+        text = pattern.sub(replacement, text)
+    spoken = "".join(character for character in text if _is_spoken(character))
+    line = " ".join(spoken.split()).strip(" ,")
+    return line if any(character.isalnum() for character in line) else ""
+
+
+def _is_spoken(character: str) -> bool:
+    if character.isspace() or character in _SPOKEN_SYMBOLS:
+        return True
+    return unicodedata.category(character) not in _UNSPOKEN_CATEGORIES
