@@ -1,0 +1,64 @@
+"""The WebRTC door: SDP offers in, answers out, and the calls that came of them."""
+
+import asyncio
+
+from orchestrator.clock import Clock, MonotonicClock
+from orchestrator.sessions.links import SessionDirectory, SessionRequest
+from orchestrator.transports.call import Call, CallSettings
+from orchestrator.transports.offers import read_offer
+
+
+class CallDoor:
+    """Opens a session for each offer and holds the calls until they are gone.
+
+    A session whose call never connected is ended at once; one whose call was cut off lives on for its grace time.
+    """
+
+    def __init__(
+        self, directory: SessionDirectory, settings: CallSettings | None = None, clock: Clock | None = None
+    ) -> None:
+        self._directory = directory
+        self._settings = settings or CallSettings()
+        self._clock = clock or MonotonicClock()
+        self._calls: dict[str, Call] = {}
+
+    @property
+    def calls(self) -> int:
+        """Calls that are not gone, connected or not."""
+        return len(self._calls)
+
+    def find(self, call_id: str) -> Call | None:
+        """Returns a call that is not gone."""
+        return self._calls.get(call_id)
+
+    async def answer(self, offer_sdp: str, request: SessionRequest) -> tuple[str, str]:
+        """Opens a call: returns its id and the answer. Raises `WireError` on a bad offer, `Overloaded`; then, and when
+        cancelled, nothing of the call is left."""
+        offer = read_offer(offer_sdp)
+        call_id, session = self._directory.open_call(request)
+        try:
+            call = Call(call_id, session, offer, self._settings, self._clock, self._gone)
+            self._calls[call_id] = call
+            return call_id, await call.answer()
+        except BaseException:
+            self._directory.end(session, "the call was not answered")
+            if call_id in self._calls:
+                await self._calls[call_id].close("it was not answered")
+            raise
+
+    async def hang_up(self, call_id: str, tenant: str) -> None:
+        """Ends a call and its session. Raises `SessionClosed` where that tenant has no such call."""
+        session = self._directory.by_call(call_id, tenant)
+        self._directory.end(session, "the call was hung up")
+        call = self._calls.get(call_id)
+        if call is not None:
+            await call.close("it was hung up")
+
+    async def close(self) -> None:
+        """Ends every call; returns when they are gone."""
+        await asyncio.gather(*(call.close("the server is closing") for call in tuple(self._calls.values())))
+
+    def _gone(self, call: Call) -> None:
+        self._calls.pop(call.id, None)
+        if not call.was_connected:
+            self._directory.end(call.session, "the call never connected")
