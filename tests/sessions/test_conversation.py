@@ -1,0 +1,101 @@
+"""Items in the order in which they began."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from orchestrator.errors import WireError
+from orchestrator.sessions.conversation import Conversation, Entry
+from orchestrator.wire.items import (
+    FunctionCall,
+    FunctionCallOutput,
+    InputText,
+    Item,
+    Message,
+    OutputText,
+    Role,
+)
+
+
+def message(id: str, text: str, role: Role = "user") -> Item:
+    part = OutputText(text) if role == "assistant" else InputText(text)
+    return Message(role=role, content=(part,), id=id)
+
+
+def entry(id: str, began_us: int = 0, role: Role = "user") -> Entry:
+    return Entry(message(id, f"text of {id}", role), began_us)
+
+
+@given(st.lists(st.integers(0, 50), max_size=30))
+def test_conversation_stands_in_the_order_of_beginnings(times: list[int]) -> None:
+    """Whatever arrives when, items stand by when they began; equal times keep their order of arrival."""
+    conversation = Conversation()
+    for number, began in enumerate(times):
+        previous = conversation.add(entry(f"i{number}", began))
+        assert previous == conversation.previous_of(f"i{number}")
+    assert [e.id for e in conversation] == [
+        f"i{number}" for number, _ in sorted(enumerate(times), key=lambda pair: (pair[1], pair[0]))
+    ]
+
+
+def test_conversation_puts_an_item_where_the_client_says() -> None:
+    """`root` is the top, an id is behind that item, and later items by time stay behind both."""
+    conversation = Conversation()
+    conversation.add(entry("a", 10))
+    conversation.add(entry("c", 20))
+    assert conversation.add(entry("b", 99), "a") == "a"
+    assert conversation.add(entry("first", 99), "root") is None
+    assert conversation.add(entry("d", 100)) == "c"
+    assert [e.id for e in conversation] == ["first", "a", "b", "c", "d"]
+
+
+@pytest.mark.parametrize(
+    ("id", "after", "param"), [("a", None, "item.id"), ("b", "nobody", "previous_item_id")]
+)
+def test_conversation_refuses_what_has_no_place(id: str, after: str | None, param: str) -> None:
+    """A used id and an unknown neighbour are named; nothing is added."""
+    conversation = Conversation()
+    conversation.add(entry("a"))
+    with pytest.raises(WireError) as refused:
+        conversation.add(entry(id), after)
+    assert refused.value.param == param
+    assert len(conversation) == 1
+
+
+def test_conversation_stays_bounded() -> None:
+    """The oldest items leave; a prompt takes the newest that fit and always the last."""
+    conversation = Conversation(max_items=10, prompt_chars=60)
+    for number in range(100):
+        conversation.add(entry(f"i{number}", number, "assistant" if number % 2 else "user"))
+    assert len(conversation) == 10
+    assert conversation.get("i89") is None
+    assert [m.content for m in conversation.prompt("Be kind.")] == ["Be kind.", "text of i98", "text of i99"]
+    long = Conversation(prompt_chars=5)
+    long.add(Entry(message("x", "far longer than five"), 0))
+    assert len(long.prompt("")) == 1
+
+
+def test_conversation_prompts_hold_calls_only_with_their_outputs() -> None:
+    """Endpoints refuse a call without an output and an output without a call: both are left out."""
+    conversation = Conversation()
+    conversation.add(entry("u"))
+    conversation.add(Entry(FunctionCall("f", "c1", "{}", id="x"), 1))
+    conversation.add(Entry(FunctionCall("f", "c2", "", id="y", status="incomplete"), 2))
+    conversation.add(Entry(FunctionCallOutput("c3", "lost", id="z"), 3))
+    assert [m.role for m in conversation.prompt("")] == ["user"]
+    conversation.add(Entry(FunctionCallOutput("c1", "done", id="o"), 4))
+    prompt = conversation.prompt("")
+    assert [m.role for m in prompt] == ["user", "assistant", "tool"]
+    assert prompt[1].tool_calls[0].call_id == prompt[2].tool_call_id == "c1"
+
+
+def test_conversation_joins_neighbours_of_a_user_and_mixes_no_roles() -> None:
+    """Two says of a user are one message; what the assistant said stays its own."""
+    conversation = Conversation()
+    for number, role in enumerate(("user", "user", "assistant", "user")):
+        conversation.add(entry(f"i{number}", number, role))  # type: ignore[arg-type]
+    assert [(m.role, m.content) for m in conversation.prompt("")] == [
+        ("user", "text of i0\ntext of i1"),
+        ("assistant", "text of i2"),
+        ("user", "text of i3"),
+    ]
