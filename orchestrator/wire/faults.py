@@ -43,7 +43,7 @@ _SUPPORTED = {
     "turn_detection.type": "'server_vad', 'semantic_vad'",
     "noise_reduction.type": "'near_field', 'far_field'",
     "eagerness": "'low', 'medium', 'high', 'auto'",
-    "effort": "'none', 'minimal', 'low', 'medium', 'high', 'xhigh'",
+    "effort": "'minimal', 'low', 'medium', 'high', 'xhigh'",
     "truncation": "'auto', 'disabled' or {\"type\": \"retention_ratio\", …}",
     "truncation.type": "'retention_ratio'",
     "tracing": "'auto', null or an object",

@@ -83,7 +83,7 @@ class _Retention(Struct, frozen=True, tag_field="type", tag="retention_ratio"):
 
 
 class _Reasoning(Struct, frozen=True, omit_defaults=True):
-    effort: Literal["none", "minimal", "low", "medium", "high", "xhigh"] | UnsetType = UNSET
+    effort: Literal["minimal", "low", "medium", "high", "xhigh"] | UnsetType = UNSET
 
 
 class _ExtensionPart(Struct, frozen=True):
@@ -268,8 +268,8 @@ def _extension(now: Extension | UnsetType, part: _ExtensionPart | UnsetType) -> 
     if part is UNSET:
         return now
     base = Extension() if now is UNSET else now
-    return Extension(
-        typed_turns=_or(part.typed_turns, base.typed_turns), events=_or(part.events, base.events)
+    return structs.replace(
+        base, typed_turns=_or(part.typed_turns, base.typed_turns), events=_or(part.events, base.events)
     )
 
 
