@@ -6,7 +6,8 @@ from fractions import Fraction
 
 from aiortc import MediaStreamTrack
 from aiortc.mediastreams import MediaStreamError
-from av import AudioStream, Packet
+from av import Packet
+from av.stream import Stream
 
 from orchestrator.clock import US_PER_S, Clock
 from orchestrator.transports.rtp_order import SoundCodec
@@ -69,7 +70,7 @@ class PlayoutTrack(MediaStreamTrack):
         """See `Playout`."""
         return self._queue.played_samples(response_id)
 
-    async def recv(self) -> Packet[AudioStream]:
+    async def recv(self) -> "Packet[Stream]":
         """Returns the next coded frame when it is due. Cancelling loses nothing."""
         if self.readyState != "live":
             raise MediaStreamError
@@ -77,7 +78,7 @@ class PlayoutTrack(MediaStreamTrack):
             self.use(SoundCodec.OPUS)
         assert self._encoder is not None
         payload = self._encoder.encode(await self._next_pcm())
-        packet: Packet[AudioStream] = Packet(payload)
+        packet = Packet(payload)
         packet.pts = (self._frames - 1) * self._encoder.ticks
         packet.time_base = Fraction(1, self._encoder.clock_hz)
         return packet

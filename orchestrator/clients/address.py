@@ -1,0 +1,87 @@
+"""Where a Realtime server is, how to show the key, and how its refusals read."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+from urllib.parse import urlencode, urlsplit, urlunsplit
+
+import httpx
+
+from orchestrator.errors import ChoraleError
+
+Event = dict[str, Any]
+"""A JSON object of the protocol: what it holds is up to its `type`."""
+
+_WEB_SOCKET_SCHEMES = {"http": "ws", "https": "wss", "ws": "ws", "wss": "wss"}
+_HTTP_SCHEMES = {"ws": "http", "wss": "https", "http": "http", "https": "https"}
+
+
+class ServerAway(ChoraleError):
+    """Nobody answers at the address."""
+
+    code: ClassVar[str] = "server_away"
+    retryable: ClassVar[bool] = True
+
+    def __init__(self, url: str, why: str) -> None:
+        super().__init__(f"no server answers at {url} ({why}). Start one with: chorale serve")
+
+
+class ServerRefused(ChoraleError):
+    """The server answers, and says no."""
+
+    code: ClassVar[str] = "server_refused"
+
+    def __init__(self, status: int, message: str) -> None:
+        hint = " Give a key with --key or CHORALE_API_KEY." if status == 401 else ""
+        super().__init__(f"the server refuses ({status}): {message}{hint}")
+        self.status = status
+
+
+class CallFailed(ChoraleError):
+    """The connection could not be made, or broke."""
+
+    code: ClassVar[str] = "call_failed"
+    retryable: ClassVar[bool] = True
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """A server's base URL, with or without ``/v1``, and the key to show. Raises `ValueError` on what is no URL."""
+
+    url: str
+    key: str | None = None
+
+    def __post_init__(self) -> None:
+        parts = urlsplit(self.url)
+        if parts.scheme not in _HTTP_SCHEMES or not parts.netloc:
+            raise ValueError(
+                f"{self.url!r} is not a server's URL; expected for example http://127.0.0.1:8080"
+            )
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """What every request carries."""
+        return {"Authorization": f"Bearer {self.key}"} if self.key else {}
+
+    @property
+    def calls(self) -> str:
+        """Where offers are posted."""
+        return self._at("/calls", _HTTP_SCHEMES)
+
+    def socket(self, model: str | None = None, call_id: str | None = None) -> str:
+        """Where WebSockets connect: a session of their own, or a sideband of a call."""
+        asked = {"call_id": call_id} if call_id else {"model": model} if model else {}
+        return self._at("", _WEB_SOCKET_SCHEMES) + (f"?{urlencode(asked)}" if asked else "")
+
+    def _at(self, path: str, schemes: dict[str, str]) -> str:
+        parts = urlsplit(self.url)
+        base = parts.path.rstrip("/").removesuffix("/realtime").removesuffix("/v1")
+        return urlunsplit((schemes[parts.scheme], parts.netloc, f"{base}/v1/realtime{path}", "", ""))
+
+
+def refusal(response: httpx.Response) -> ServerRefused:
+    """Returns what an HTTP refusal says, in the protocol's form or any other."""
+    try:
+        message = response.json()["error"]["message"]
+    except (ValueError, KeyError, TypeError):
+        message = response.text.strip()[:200] or response.reason_phrase
+    return ServerRefused(response.status_code, str(message))
