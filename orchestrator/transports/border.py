@@ -1,0 +1,113 @@
+"""What every HTTP request passes: host, page and size on its way in, CORS headers and a line of log on its way out.
+
+WebSockets pass untouched; their door checks the same things before the upgrade.
+"""
+
+import logging
+import time
+
+from fastapi import HTTPException
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from orchestrator.errors import ChoraleError
+from orchestrator.transports.entrance import Entrance
+from orchestrator.transports.refusals import refuse
+
+log = logging.getLogger(__name__)
+
+MAX_BODY_BYTES = 512 * 1024
+"""An offer or a session part is a few kilobytes; instructions may be longer."""
+
+_API = "/v1/"
+_QUIET = ("/healthz", "/readyz")
+_PREFLIGHT = {
+    "Access-Control-Allow-Methods": "POST, GET",
+    "Access-Control-Allow-Headers": "authorization, content-type, openai-beta, openai-organization, openai-project, "
+    "openai-safety-identifier, x-openai-agents-sdk",
+    "Access-Control-Max-Age": "600",
+}
+_EXPOSED = "Location, Retry-After"
+
+
+class Border:
+    """ASGI around the application."""
+
+    def __init__(self, app: ASGIApp, entrance: Entrance) -> None:
+        self._app = app
+        self._entrance = entrance
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        crossing = _Crossing(scope, receive, send)
+        try:
+            await self._pass(scope, crossing)
+        finally:
+            crossing.write_log()
+
+    async def _pass(self, scope: Scope, crossing: "_Crossing") -> None:
+        headers = Headers(scope=scope)
+        is_api = scope["path"].startswith(_API)
+        try:
+            self._entrance.check_host(headers)
+            if is_api:
+                crossing.origin = self._entrance.check_page(headers)
+        except ChoraleError as error:
+            await refuse(error)(scope, crossing.receive, crossing.send)
+            return
+        if is_api and scope["method"] == "OPTIONS" and "access-control-request-method" in headers:
+            await Response(status_code=204, headers=_PREFLIGHT)(scope, crossing.receive, crossing.send)
+            return
+        await self._app(scope, crossing.receive, crossing.send)
+
+
+class _Crossing:
+    """One request: its channels, what is counted on them, and its line in the log."""
+
+    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self._scope = scope
+        self._receive = receive
+        self._send = send
+        self._began_s = time.monotonic()
+        self._received = 0
+        self._status = 0
+        self.origin: str | None = None
+        """The page that asks, once it is known to be allowed."""
+
+    async def receive(self) -> Message:
+        message = await self._receive()
+        self._received += len(message.get("body", b""))
+        if self._received > MAX_BODY_BYTES:
+            raise HTTPException(413, f"The body is larger than {MAX_BODY_BYTES} bytes.")
+        return message
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self._status = message["status"]
+            headers = MutableHeaders(scope=message)
+            headers["X-Content-Type-Options"] = "nosniff"
+            if self._scope["path"].startswith(_API):
+                headers.add_vary_header("Origin")
+            if self.origin is not None:
+                headers["Access-Control-Allow-Origin"] = self.origin
+                headers["Access-Control-Expose-Headers"] = _EXPOSED
+        await self._send(message)
+
+    def write_log(self) -> None:
+        """Writes method, path and status: never the query, which may hold a secret."""
+        path = self._scope["path"]
+        client = self._scope.get("client")
+        log.log(
+            logging.DEBUG if path in _QUIET else logging.INFO,
+            "%s %s",
+            self._scope["method"],
+            path,
+            extra={
+                "status": self._status,
+                "ms": round((time.monotonic() - self._began_s) * 1_000, 1),
+                "client": client[0] if client else None,
+            },
+        )

@@ -1,0 +1,80 @@
+"""The HTTP application: routes, the page, and every error in one JSON shape."""
+
+from collections.abc import Awaitable, Callable, Mapping
+
+from fastapi import FastAPI, Request, WebSocket
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+from starlette.types import ASGIApp
+
+from orchestrator.errors import ChoraleError, WireError
+from orchestrator.transports import page
+from orchestrator.transports.border import Border
+from orchestrator.transports.refusals import Refusal, error_response, internal_error, refuse
+from orchestrator.transports.routes import CALLS, Doors, Routes
+
+_CODES = {404: "not_found", 405: "method_not_allowed", 413: "request_too_large"}
+
+
+def make_app(doors: Doors, files: Mapping[str, page.PageFile]) -> ASGIApp:
+    """Returns the whole ASGI application; `files` is the page (`page.read_page`)."""
+    app = FastAPI(title="Chorale", docs_url=None, redoc_url=None, openapi_url=None)
+    routes = Routes(doors)
+    app.add_api_route("/v1/realtime", routes.realtime, methods=["GET"])
+    app.add_api_route("/v1/realtime/client_secrets", routes.client_secrets, methods=["POST"])
+    app.add_api_route(CALLS, routes.calls, methods=["POST"])
+    app.add_api_route(CALLS + "/{call_id}/hangup", routes.hang_up, methods=["POST"])
+    app.add_api_route("/healthz", routes.healthz, methods=["GET", "HEAD"])
+    app.add_api_route("/readyz", routes.readyz, methods=["GET", "HEAD"])
+    for path, file in files.items():
+        app.add_route(path, _page_route(file), methods=["GET"])
+    app.add_api_websocket_route("/v1/realtime", doors.websocket.serve)
+    app.add_api_websocket_route("/{path:path}", _no_such_socket)
+    app.add_exception_handler(ChoraleError, _answer_refusal)
+    app.add_exception_handler(HTTPException, _answer_http)
+    app.add_exception_handler(RequestValidationError, _answer_invalid)
+    app.add_exception_handler(Exception, _answer_internal)
+    return Border(app, doors.entrance)
+
+
+def _page_route(file: page.PageFile) -> Callable[[Request], Awaitable[Response]]:
+    async def serve(request: Request) -> Response:
+        return page.serve(file, request)
+
+    return serve
+
+
+async def _no_such_socket(websocket: WebSocket) -> None:
+    await websocket.send_denial_response(
+        refuse(Refusal(404, "not_found", "There is nothing at this address."))
+    )
+
+
+async def _answer_refusal(_: Request, error: Exception) -> Response:
+    assert isinstance(error, ChoraleError)
+    return refuse(error)
+
+
+async def _answer_http(_: Request, error: Exception) -> Response:
+    """Answers what the framework refuses: unknown addresses, wrong methods, bodies too large."""
+    assert isinstance(error, HTTPException)
+    message = "There is nothing at this address." if error.status_code == 404 else str(error.detail)
+    return error_response(error.status_code, message, _CODES.get(error.status_code), headers=error.headers)
+
+
+async def _answer_invalid(_: Request, error: Exception) -> Response:
+    """Answers a body that is not what the route takes: the first field that is wrong, as the protocol names fields."""
+    assert isinstance(error, RequestValidationError)
+    fault = error.errors()[0]
+    param = ".".join(str(step) for step in fault["loc"] if step != "body")
+    if fault["type"] == "json_invalid":
+        return refuse(WireError("invalid_json", "The body is not valid JSON."))
+    return refuse(
+        WireError("invalid_value", f"Invalid value for '{param or 'body'}': {fault['msg']}.", param or None)
+    )
+
+
+async def _answer_internal(_: Request, __: Exception) -> Response:
+    """Answers a fault of our own. The framework raises it on, and the server logs it."""
+    return internal_error()

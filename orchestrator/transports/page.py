@@ -1,0 +1,92 @@
+"""The page at ``/``: a few files of this package, held in memory and served with strict headers."""
+
+import hashlib
+import mimetypes
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from orchestrator.transports.origins import host_name
+
+FOLDER = Path(__file__).with_name("web")
+INDEX = "index.html"
+
+_TYPES = {".js": "text/javascript", ".mjs": "text/javascript", ".webmanifest": "application/manifest+json"}
+_TEXT = ("text/", "application/json", "application/manifest+json", "image/svg+xml")
+
+
+@dataclass(frozen=True, slots=True)
+class PageFile:
+    """One file: its bytes, its type, and the quoted hash of its bytes."""
+
+    body: bytes
+    media_type: str
+    etag: str
+
+
+def read_page(folder: Path = FOLDER) -> dict[str, PageFile]:
+    """Returns the page's files by URL path, the index also as ``/``; empty where there is no index."""
+    if not (folder / INDEX).is_file():
+        return {}
+    files = {
+        f"/{path.relative_to(folder).as_posix()}": _read(path)
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and not any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
+    }
+    return {"/": files[f"/{INDEX}"], **files}
+
+
+def _read(path: Path) -> PageFile:
+    body = path.read_bytes()
+    guessed = _TYPES.get(path.suffix) or mimetypes.guess_type(path.name)[0] or "application/octet-stream"
+    media_type = f"{guessed}; charset=utf-8" if guessed.startswith(_TEXT) else guessed
+    return PageFile(body, media_type, f'"{hashlib.sha256(body).hexdigest()[:32]}"')
+
+
+def serve(file: PageFile, request: Request) -> Response:
+    """Returns a file, or 304 where the client has exactly this one.
+
+    Names of files do not change with their content, so browsers ask each time (``no-cache``) and mostly hear 304.
+    """
+    headers = {
+        "ETag": file.etag,
+        "Cache-Control": "no-cache",
+        "Content-Security-Policy": content_security_policy(request.headers),
+        "Referrer-Policy": "no-referrer",
+        "Permissions-Policy": "microphone=(self), camera=(), geolocation=()",
+        "Cross-Origin-Opener-Policy": "same-origin",
+        "Cross-Origin-Resource-Policy": "same-origin",
+    }
+    asked = request.headers.get("if-none-match", "")
+    known = {tag.strip().removeprefix("W/") for tag in asked.split(",")}
+    if file.etag in known or "*" in known:
+        return Response(status_code=304, headers=headers)
+    return Response(file.body, media_type=file.media_type, headers=headers)
+
+
+def content_security_policy(headers: Mapping[str, str]) -> str:
+    """Returns what the page may do: scripts, styles and connections of this server only, sound also from blobs.
+
+    The server's own ``ws:`` and ``wss:`` addresses are named, since not all browsers count them as 'self'.
+    """
+    host = headers.get("host", "")
+    sockets = f" ws://{host} wss://{host}" if host_name(host) is not None else ""
+    return "; ".join(
+        (
+            "default-src 'none'",
+            "script-src 'self'",
+            "style-src 'self'",
+            "img-src 'self' data:",
+            "font-src 'self'",
+            "media-src 'self' blob:",
+            "worker-src 'self'",
+            "manifest-src 'self'",
+            f"connect-src 'self'{sockets}",
+            "base-uri 'none'",
+            "form-action 'none'",
+            "frame-ancestors 'none'",
+        )
+    )

@@ -1,0 +1,211 @@
+"""The routes under ``/v1/realtime`` and those that say how the server is doing."""
+
+import time
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import msgspec
+from fastapi import Request
+from pydantic import BaseModel, Field
+from starlette.datastructures import FormData, UploadFile
+from starlette.formparsers import MultiPartException, MultiPartParser
+from starlette.responses import JSONResponse, Response
+
+from orchestrator import ids
+from orchestrator.clock import Clock
+from orchestrator.errors import WireError
+from orchestrator.observability import logs
+from orchestrator.sessions.links import SessionRequest
+from orchestrator.transports import partial
+from orchestrator.transports.auth import MAX_INITIAL_BYTES
+from orchestrator.transports.border import MAX_BODY_BYTES
+from orchestrator.transports.entrance import Entrance
+from orchestrator.transports.refusals import NO_CACHE, Refusal
+from orchestrator.transports.websocket import WebSocketDoor
+from orchestrator.wire import update
+from orchestrator.wire.session import Session
+
+CALLS = "/v1/realtime/calls"
+
+
+class CallDoor(Protocol):
+    """The WebRTC door, as the HTTP routes see it (`transports.webrtc`)."""
+
+    async def answer(self, offer_sdp: str, request: SessionRequest) -> tuple[str, str]:
+        """Opens a call: returns its id and the answer. Raises `WireError` on a bad offer, `Overloaded`."""
+        ...
+
+    async def hang_up(self, call_id: str, tenant: str) -> None:
+        """Ends a call. Raises `SessionClosed` where that tenant has no such call."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerCondition:
+    """How a worker is doing. `reason` says why it is not ready."""
+
+    name: str
+    state: str
+    is_ready: bool
+    reason: str | None = None
+
+
+class Readiness(Protocol):
+    """Knows whether work would be done now."""
+
+    def conditions(self) -> Sequence[WorkerCondition]:
+        """Returns every worker; one that has answered a probe is ready."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Doors:
+    """What the routes stand before. `defaults` is the server's own session, `max_session_s` how long one lives."""
+
+    entrance: Entrance
+    websocket: WebSocketDoor
+    calls: CallDoor
+    readiness: Readiness
+    defaults: Session
+    max_session_s: float
+    clock: Clock
+
+
+class ExpiresAfter(BaseModel):
+    """How long a client secret is valid."""
+
+    anchor: Literal["created_at"] = "created_at"
+    seconds: int = Field(default=600, ge=10, le=7_200)
+
+
+class SecretRequest(BaseModel):
+    """The body of ``POST /v1/realtime/client_secrets``."""
+
+    expires_after: ExpiresAfter = ExpiresAfter()
+    session: dict[str, object] | None = None
+
+
+class Routes:
+    """Handlers, one per route. What they raise is answered in `http`."""
+
+    def __init__(self, doors: Doors) -> None:
+        self._doors = doors
+
+    async def realtime(self) -> Response:
+        """A plain GET where a WebSocket is meant."""
+        raise Refusal(
+            426,
+            "upgrade_required",
+            "This is a WebSocket endpoint: connect with ws:// or wss://.",
+            headers={"Upgrade": "websocket", "Connection": "Upgrade"},
+        )
+
+    async def client_secrets(self, request: Request, body: SecretRequest | None = None) -> Response:
+        """Makes an ephemeral key that carries a part of a session."""
+        asked = body or SecretRequest()
+        principal = self._doors.entrance.admit_new(request.headers)
+        if principal.temporary:
+            raise Refusal(
+                403, "insufficient_permissions", "A client secret cannot make client secrets; use an API key."
+            )
+        initial = None if asked.session is None else msgspec.json.encode(asked.session)
+        if initial is not None and len(initial) > MAX_INITIAL_BYTES:
+            raise WireError(
+                "invalid_value", f"The session is larger than {MAX_INITIAL_BYTES} bytes.", "session"
+            )
+        now_s = int(time.time())
+        expires_at = now_s + int(self._doors.max_session_s)
+        effective = update.initial(ids.random_id("sess"), None, expires_at, self._doors.defaults, initial)
+        lifetime_s = asked.expires_after.seconds
+        secret = self._doors.entrance.gate.secrets.make(
+            principal, initial, lifetime_s, self._doors.clock.now_us()
+        )
+        answer = {"value": secret.value, "expires_at": now_s + lifetime_s, "session": effective}
+        return Response(msgspec.json.encode(answer), media_type="application/json", headers=NO_CACHE)
+
+    async def calls(self, request: Request) -> Response:
+        """Takes an SDP offer, answers with the server's own and the call's address."""
+        principal = self._doors.entrance.admit_new(request.headers)
+        offer, session = await _read_offer(request)
+        initial = partial.overlay(principal.initial, session)
+        model = partial.model(request.query_params.get("model"))
+        with logs.bind(tenant=principal.tenant):
+            asked = SessionRequest(principal.tenant, principal.tier, model, initial)
+            call_id, answer = await self._doors.calls.answer(offer, asked)
+        headers = {"Location": f"{CALLS}/{call_id}", **NO_CACHE}
+        return Response(answer, 201, headers, media_type="application/sdp")
+
+    async def hang_up(self, request: Request, call_id: str) -> Response:
+        """Ends a call of the same tenant."""
+        principal = self._doors.entrance.admit(request.headers)
+        await self._doors.calls.hang_up(call_id, principal.tenant)
+        return Response(status_code=200)
+
+    async def healthz(self) -> Response:
+        """Says that the process runs and its event loop turns; nothing about workers."""
+        return JSONResponse({"status": "ok"}, headers=NO_CACHE)
+
+    async def readyz(self) -> Response:
+        """Says whether a session opened now would be served, and what each worker is doing."""
+        conditions = self._doors.readiness.conditions()
+        draining = self._doors.entrance.is_closed
+        ready = not draining and all(worker.is_ready for worker in conditions)
+        workers = [
+            {"name": one.name, "state": one.state, "ready": one.is_ready, "reason": one.reason}
+            for one in conditions
+        ]
+        body = {"ready": ready, "draining": draining, "workers": workers}
+        return JSONResponse(body, 200 if ready else 503, headers=NO_CACHE)
+
+
+async def _read_offer(request: Request) -> tuple[str, bytes | None]:
+    """Returns the offer and the partial session of a call request. Raises `WireError`, `Refusal`."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind == "application/sdp":
+        return _offer(await request.body()), None
+    if kind != "multipart/form-data":
+        raise Refusal(
+            415, "unsupported_media_type", "Send the offer as application/sdp or multipart/form-data."
+        )
+    form = await _read_form(request)
+    session = await _part(form, "session")
+    offer = await _part(form, "sdp")
+    if offer is None:
+        raise WireError("missing_required_parameter", "Missing required parameter: 'sdp'.", "sdp")
+    return _offer(offer), session
+
+
+async def _read_form(request: Request) -> FormData:
+    """Reads two parts, each with or without a file name, all in memory (the border bounds the body)."""
+    parser = MultiPartParser(
+        request.headers, _chunks(request), max_files=2, max_fields=2, max_part_size=MAX_BODY_BYTES
+    )
+    try:
+        return await parser.parse()
+    except MultiPartException as error:
+        raise WireError("invalid_value", f"The form cannot be read: {error.message}") from None
+
+
+async def _chunks(request: Request) -> AsyncGenerator[bytes, None]:
+    async for chunk in request.stream():
+        yield chunk
+
+
+async def _part(form: FormData, name: str) -> bytes | None:
+    value = form.get(name)
+    if isinstance(value, UploadFile):
+        return await value.read()
+    return None if value is None else value.encode()
+
+
+def _offer(body: bytes) -> str:
+    try:
+        offer = body.decode()
+    except UnicodeDecodeError:
+        offer = ""
+    if not offer.lstrip().startswith("v=0"):
+        raise WireError(
+            "invalid_value", "Invalid value for 'sdp': expected an SDP offer, beginning with v=0.", "sdp"
+        )
+    return offer

@@ -1,0 +1,212 @@
+"""The WebSocket door: ``GET /v1/realtime``. Two tasks per link, one that reads and one that writes; none per message.
+
+The reader decodes, writes sound into the session's ring and hands everything else to its inbox, whose fullness holds
+the client back. The writer follows the session's log with a cursor of its own: a slow client blocks only itself.
+"""
+
+import asyncio
+import logging
+from dataclasses import dataclass
+
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from orchestrator.clock import seconds
+from orchestrator.errors import ChoraleError, Overloaded, SessionClosed, WireError
+from orchestrator.observability import logs
+from orchestrator.sessions.links import LinkKind, SessionDirectory, SessionPort, SessionRequest
+from orchestrator.transports import partial
+from orchestrator.transports.auth import SELECTED_SUBPROTOCOL, Principal, offered_subprotocols
+from orchestrator.transports.entrance import Entrance
+from orchestrator.transports.inlet import SLICE_BYTES, Inlet
+from orchestrator.transports.outbox import Closing
+from orchestrator.transports.refusals import ShuttingDown, refuse
+from orchestrator.transports.server import round_trip_s
+from orchestrator.transports.websocket_link import WebSocketLink
+from orchestrator.wire import codec
+from orchestrator.wire.client import AnyClientEvent, AppendAudio, ClearAudio, CommitAudio
+
+log = logging.getLogger(__name__)
+
+SESSION_ENDED = "The session has ended."
+
+_MESSAGES_IN_A_ROW = 16
+"""After so many messages other tasks get their turn, even if more are waiting."""
+
+_MAX_REASON_BYTES = 120
+_RETRY_AFTER_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """The session that a link joins. `opened`: it was made for this link and ends if the link never comes about."""
+
+    session: SessionPort
+    kind: LinkKind
+    opened: bool
+
+
+class WebSocketDoor:
+    """Lets WebSocket clients into sessions: at most `max_links` at one time."""
+
+    def __init__(self, directory: SessionDirectory, entrance: Entrance, max_links: int) -> None:
+        self._directory = directory
+        self._entrance = entrance
+        self._max_links = max_links
+        self._links: dict[str, WebSocketLink] = {}
+
+    @property
+    def links(self) -> int:
+        """How many links are open or about to be."""
+        return len(self._links)
+
+    def close(self, code: int, reason: str) -> None:
+        """Ends every link, after what it has yet to send."""
+        for link in self._links.values():
+            link.close(code, reason)
+
+    async def serve(self, websocket: WebSocket) -> None:
+        """Handles one connection from upgrade to end. Whatever is refused is refused before the upgrade, as HTTP."""
+        try:
+            principal, joined = self._enter(websocket)
+        except ChoraleError as error:
+            await websocket.send_denial_response(refuse(error))
+            return
+        link = WebSocketLink(websocket, joined.session, joined.kind)
+        self._links[link.id] = link
+        try:
+            with logs.bind(session=joined.session.id, tenant=principal.tenant, link=link.id):
+                await self._join(websocket, link, joined)
+        finally:
+            link.drop()
+            del self._links[link.id]
+
+    def _enter(self, websocket: WebSocket) -> tuple[Principal, Joined]:
+        """Checks who asks and finds or opens the session. Raises `ChoraleError`."""
+        headers, query = websocket.headers, websocket.query_params
+        self._entrance.check_host(headers)
+        self._entrance.check_page(headers)
+        principal = self._entrance.admit(headers)
+        if self.links >= self._max_links:
+            raise Overloaded("too many connections are open", _RETRY_AFTER_S)
+        if call_id := query.get("call_id"):
+            session = self._directory.by_call(call_id, principal.tenant)
+            return principal, Joined(session, LinkKind.SIDEBAND, opened=False)
+        if session_id := query.get("session_id"):
+            session = self._directory.by_id(session_id, query.get("secret", ""))
+            return principal, Joined(session, LinkKind.WEBSOCKET, opened=False)
+        if self._entrance.is_closed:
+            raise ShuttingDown
+        initial = principal.initial
+        if query.get("intent") == "transcription":
+            initial = partial.transcription(initial)
+        request = SessionRequest(principal.tenant, principal.tier, partial.model(query.get("model")), initial)
+        session = self._directory.open(request, LinkKind.WEBSOCKET)
+        return principal, Joined(session, LinkKind.WEBSOCKET, opened=True)
+
+    async def _join(self, websocket: WebSocket, link: WebSocketLink, joined: Joined) -> None:
+        """Upgrades, attaches, serves, detaches. On every path the session is let go."""
+        session, attached = joined.session, False
+        chosen = (
+            SELECTED_SUBPROTOCOL if SELECTED_SUBPROTOCOL in offered_subprotocols(websocket.headers) else None
+        )
+        try:
+            await websocket.accept(chosen)
+            link.start(session.attach(link))
+            attached = True
+            log.info("link open", extra={"kind": joined.kind.value})
+            closing = await self._serve(websocket, link, joined)
+            log.info("link closed", extra={"code": closing.code if closing else None})
+        except SessionClosed:
+            closing = Closing(1001, SESSION_ENDED)
+        except OSError:
+            closing = None  # the client was gone before its link came about
+        finally:
+            if attached:
+                session.detach(link.id)
+            elif joined.opened:
+                self._directory.end(session, "its client never joined")
+        if closing is not None:
+            reason = closing.reason.encode()[:_MAX_REASON_BYTES].decode(errors="ignore")
+            await websocket.close(closing.code, reason)
+
+    async def _serve(self, websocket: WebSocket, link: WebSocketLink, joined: Joined) -> Closing | None:
+        """Reads and writes until one side ends; returns how to close, None where the client has already gone."""
+        reader = Reader(websocket, link, joined)
+        tasks = (
+            asyncio.create_task(reader.run(), name=f"{link.id} reads"),
+            asyncio.create_task(link.write(), name=f"{link.id} writes"),
+        )
+        first: set[asyncio.Future[None] | asyncio.Future[Closing]] = {*tasks, link.ended}
+        try:
+            await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
+            if link.ended.done():
+                return link.ended.result()
+            for task in tasks:
+                broke = task.exception() if task.done() else None
+                if broke is not None and not isinstance(broke, WebSocketDisconnect | OSError):
+                    await websocket.close(1011, "Internal error.")
+                    raise broke
+            return None
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks)
+
+
+class Reader:
+    """The reading half of a link."""
+
+    def __init__(self, websocket: WebSocket, link: WebSocketLink, joined: Joined) -> None:
+        self._websocket = websocket
+        self._link = link
+        self._session = joined.session
+        self._takes_sound = joined.kind is not LinkKind.SIDEBAND
+        self._inlet = Inlet()
+
+    async def run(self) -> None:
+        """Reads until the client has gone. Cancelling loses at most the message in hand."""
+        count = 0
+        while True:
+            message = await self._websocket.receive()
+            if message["type"] == "websocket.disconnect":
+                return
+            await self._take(message.get("text"))
+            count += 1
+            if count % _MESSAGES_IN_A_ROW == 0:
+                await asyncio.sleep(0)
+
+    async def _take(self, text: str | None) -> None:
+        """Takes one message. What is wrong with it is answered, in order, and the link goes on."""
+        event_id = None
+        try:
+            if text is None:
+                raise WireError("invalid_event", "Events are sent as text messages, not as binary ones.")
+            try:
+                event = codec.decode_client(text)
+            except WireError:
+                event_id = codec.client_event_id(text)
+                raise
+            event_id = event.event_id
+            await self._perform(event)
+        except (WireError, Overloaded) as error:
+            self._session.refuse(self._link.id, error, event_id)
+        except SessionClosed:
+            self._link.close(1001, SESSION_ENDED)
+
+    async def _perform(self, event: AnyClientEvent) -> None:
+        if isinstance(event, AppendAudio):
+            await self._append(event)
+            return
+        if isinstance(event, CommitAudio | ClearAudio):
+            self._session.intake.append(self._inlet.flush())
+        age_us = seconds(round_trip_s(self._websocket.scope) / 2)
+        await self._session.submit(self._link.id, event, age_us)
+
+    async def _append(self, event: AppendAudio) -> None:
+        if not self._takes_sound:
+            raise WireError("invalid_event", "The sound of this session comes with its call.", "type")
+        sound = codec.decode_audio(event.audio)
+        for pcm in self._inlet.feed(sound, self._session.view.audio.input.format):
+            self._session.intake.append(pcm)
+            if len(sound) > SLICE_BYTES:
+                await asyncio.sleep(0)

@@ -1,0 +1,249 @@
+"""A WebSocket under pressure: slow, rude and vanishing clients, full and closing servers."""
+
+import asyncio
+import socket
+
+import pytest
+from websockets.exceptions import InvalidStatus
+
+from orchestrator.errors import WireError
+from orchestrator.transports import server, websocket_link
+from tests.transports.running import (
+    Running,
+    against,
+    build,
+    closed,
+    heard,
+    item,
+    open_session,
+    refusal,
+    say,
+    until,
+)
+
+
+def test_full_server_refuses_before_the_upgrade() -> None:
+    """No room for another session: 503 with the time to come back, and room again once one has ended."""
+
+    async def test(running: Running) -> None:
+        async with running.connect() as link:
+            session = await open_session(link, running)
+            with pytest.raises(InvalidStatus) as caught:
+                async with running.connect():
+                    pass
+            assert caught.value.response.status_code == 503
+            assert caught.value.response.headers["Retry-After"] == "7"
+        running.house.directory.end(session, "done")
+        async with running.connect():
+            pass
+
+    against(test, lambda: build(capacity=1))
+
+
+def test_links_are_bounded() -> None:
+    """Links that join existing sessions count too."""
+
+    async def test(running: Running) -> None:
+        async with running.connect() as link:
+            session = await open_session(link, running)
+            status, error = await refusal(running, query=f"?session_id={session.id}&secret={session.secret}")
+            assert (status, error["code"]) == (503, "rate_limit_exceeded")
+
+    against(test, lambda: build(max_links=1))
+
+
+def test_draining_server_takes_no_new_sessions_but_serves_its_own() -> None:
+    """A closed entrance: 503 for what is new, running links go on until they are ended with 1001."""
+
+    async def test(running: Running) -> None:
+        async with running.connect() as link:
+            session = await open_session(link, running)
+            running.house.entrance.close()
+            status, error = await refusal(running)
+            assert (status, error["code"]) == (503, "server_shutting_down")
+            session.emit("response.done")
+            assert (await heard(link))["type"] == "response.done"
+            session.emit("last.words")
+            running.house.door.close(1001, "The server is shutting down.")
+            assert (await heard(link))["type"] == "last.words"
+            assert await closed(link) == (1001, "The server is shutting down.")
+        await until(lambda: not session.links)
+
+    against(test)
+
+
+def test_full_inbox_holds_its_client_back_and_nobody_else() -> None:
+    """While one session takes nothing, its client's messages wait unread; other links are served, nothing is lost."""
+
+    async def test(running: Running) -> None:
+        async with running.connect() as slow, running.connect() as quick:
+            for link in (slow, quick):
+                await heard(link)
+            held, free = running.house.directory.sessions
+            held.room.clear()
+            for number in range(50):
+                await say(slow, "conversation.item.create", item=item(str(number)))
+                await say(quick, "conversation.item.create", item=item(str(number)))
+            await free.wait_for(50)
+            assert held.submitted == []
+            held.room.set()
+            await held.wait_for(50)
+
+    against(test)
+
+
+def test_link_behind_retention_is_closed_and_its_session_lives(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client that stops reading is closed with 1013 once the log has dropped what it has yet to get; other links of
+    the session miss nothing."""
+    monkeypatch.setattr(websocket_link, "_STUCK_AFTER_S", 0.0)
+
+    async def test(running: Running) -> None:
+        async with running.connect() as good:
+            session = await open_session(good, running)
+            stuck = socket.create_connection(("127.0.0.1", running.port))
+            stuck.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            stuck.sendall(
+                f"GET /v1/realtime?session_id={session.id}&secret={session.secret} HTTP/1.1\r\nHost: localhost\r\n"
+                "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
+                "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n".encode()
+            )
+            await until(lambda: len(session.links) == 2)
+            count = 0
+            while len(session.links) == 2:
+                session.speak(bytes(9_600))
+                count += 1
+                session.drop_before(session.last - 200)
+                assert (await heard(good))["event_id"] == f"event_{session.last}"
+            assert count > 200
+            assert session.ended is None
+            assert len(session.links) == 1
+            stuck.close()
+
+    against(test)
+
+
+def test_stuck_peer_is_let_go_even_if_it_never_reads_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The socket of a peer that neither reads nor answers a close is torn down after the close timeout."""
+    monkeypatch.setattr(server, "CLOSE_TIMEOUT_S", 0.1)
+    monkeypatch.setattr(websocket_link, "CLOSE_WITHIN_S", 0.05)
+
+    async def test(running: Running) -> None:
+        stuck = socket.create_connection(("127.0.0.1", running.port))
+        stuck.sendall(
+            b"GET /v1/realtime HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+            b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
+        )
+        await until(
+            lambda: bool(running.house.directory.sessions and running.house.directory.sessions[0].links)
+        )
+        (session,) = running.house.directory.sessions
+        for _ in range(3_000):
+            session.speak(bytes(9_600))
+        (link,) = session.links.values()
+        link.close(1001, "bye")
+        assert len(running.server.server_state.connections) == 1
+        await until(lambda: not running.server.server_state.connections)
+        stuck.close()
+
+    against(test)
+
+
+def test_close_of_a_slow_link_does_not_wait_for_its_backlog(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A link that is to end gets a bounded time for what is before its end."""
+    monkeypatch.setattr(websocket_link, "CLOSE_WITHIN_S", 0.05)
+
+    async def test(running: Running) -> None:
+        async with running.connect() as link:
+            session = await open_session(link, running)
+            link.transport.pause_reading()
+            for _ in range(3_000):
+                session.speak(bytes(9_600))
+            (one,) = session.links.values()
+            one.close(1001, "bye")
+            await until(lambda: not session.links)
+            link.transport.resume_reading()
+            assert (await closed(link))[0] == 1001
+
+    against(test)
+
+
+def test_events_over_a_megabyte_are_replaced_by_an_error() -> None:
+    """A client's library would drop the connection at 1 MiB: the event is left out and named instead."""
+
+    async def test(running: Running) -> None:
+        async with running.connect() as link:
+            session = await open_session(link, running)
+            session.emit("x" * 2**20)
+            session.emit("response.done")
+            error = await heard(link)
+            assert (error["type"], error["error"]["code"]) == ("error", "event_too_big")
+            assert (await heard(link))["type"] == "response.done"
+
+    against(test)
+
+
+def test_flood_of_unread_errors_ends_the_link(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Answers that nobody reads are bounded: 1008, and the session lives."""
+
+    async def test(running: Running) -> None:
+        async with running.connect() as link:
+            session = await open_session(link, running)
+            (one,) = session.links.values()
+            for _ in range(300):
+                session.refuse(one.id, WireError("invalid_event", "no"), None)
+            assert (await closed(link))[0] == 1008
+        assert session.ended is None
+
+    against(test)
+
+
+def test_event_for_an_ended_session_closes_its_link() -> None:
+    """A client that talks to a session which is gone is told so with 1001."""
+
+    async def test(running: Running) -> None:
+        async with running.connect() as link:
+            session = await open_session(link, running)
+            session.ended = "expired"
+            await say(link, "response.create")
+            assert (await closed(link))[0] == 1001
+
+    against(test)
+
+
+def test_typed_text_is_dated_by_half_the_round_trip() -> None:
+    """The server measures each connection soon after it opened; later events carry an age above zero."""
+
+    async def test(running: Running) -> None:
+        async with running.connect() as link:
+            session = await open_session(link, running)
+            while not session.ages_us or session.ages_us[-1] == 0:
+                await say(link, "conversation.item.create", item=item("x"))
+                await session.wait_for(1)
+                await asyncio.sleep(0.01)
+            assert 0 < session.ages_us[-1] <= 1_000_000
+
+    against(test)
+
+
+def test_sudden_leaves_leave_nothing_behind() -> None:
+    """A hundred connections aborted at different points: every link is detached and every task is gone."""
+
+    async def test(running: Running) -> None:
+        before = len(asyncio.all_tasks())
+        for number in range(100):
+            sock = socket.create_connection(("127.0.0.1", running.port))
+            request = (
+                b"GET /v1/realtime HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+                b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
+            )
+            sock.sendall(request[: len(request) - number % 3 * 40])
+            if number % 2:
+                await asyncio.sleep(0)
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\x00\x00\x00\x00\x00\x00\x00")
+            sock.close()
+        await until(lambda: running.house.door.links == 0 and not running.server.server_state.connections)
+        for session in running.house.directory.sessions:
+            assert not session.links
+        await until(lambda: len(asyncio.all_tasks()) <= before)
+
+    against(test)
