@@ -19,7 +19,8 @@ HYSTERESIS = 0.15
 
 LOWEST_END_THRESHOLD = 0.01
 BEGIN_WINDOWS = 2
-"""So many windows in a row make a beginning (64 ms): clicks are shorter, and barge-in waits no longer than this."""
+"""So many windows in a row make a beginning (64 ms). Of 15 recordings without speech one window is fooled by 3, two by
+none; a third would find no more and make every interruption 32 ms later."""
 
 TAIL_SAMPLES = 3 * WINDOW
 """Kept after the last window of speech (96 ms): final fricatives fade below the threshold before they end."""
