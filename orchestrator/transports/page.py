@@ -2,18 +2,22 @@
 
 import hashlib
 import mimetypes
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from orchestrator.transports.origins import host_name
-
 FOLDER = Path(__file__).with_name("web")
 INDEX = "index.html"
 
+CONTENT_SECURITY_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "media-src 'self' blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+"""Scripts, styles and connections (``ws:`` and ``wss:`` too) of this server only; sound also from blobs."""
+
+_LEFT_OUT = (INDEX, "package.json")
 _TYPES = {".js": "text/javascript", ".mjs": "text/javascript", ".webmanifest": "application/manifest+json"}
 _TEXT = ("text/", "application/json", "application/manifest+json", "image/svg+xml")
 
@@ -28,15 +32,15 @@ class PageFile:
 
 
 def read_page(folder: Path = FOLDER) -> dict[str, PageFile]:
-    """Returns the page's files by URL path, the index also as ``/``; empty where there is no index."""
+    """Returns the page by URL path: its index at ``/``, all else under ``/web/``; empty where there is no index."""
     if not (folder / INDEX).is_file():
         return {}
-    files = {
-        f"/{path.relative_to(folder).as_posix()}": _read(path)
+    others = {
+        f"/web/{path.relative_to(folder).as_posix()}": _read(path)
         for path in sorted(folder.rglob("*"))
-        if path.is_file() and not any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
+        if path.is_file() and path.name not in _LEFT_OUT
     }
-    return {"/": files[f"/{INDEX}"], **files}
+    return {"/": _read(folder / INDEX), **others}
 
 
 def _read(path: Path) -> PageFile:
@@ -54,7 +58,7 @@ def serve(file: PageFile, request: Request) -> Response:
     headers = {
         "ETag": file.etag,
         "Cache-Control": "no-cache",
-        "Content-Security-Policy": content_security_policy(request.headers),
+        "Content-Security-Policy": CONTENT_SECURITY_POLICY,
         "Referrer-Policy": "no-referrer",
         "Permissions-Policy": "microphone=(self), camera=(), geolocation=()",
         "Cross-Origin-Opener-Policy": "same-origin",
@@ -65,28 +69,3 @@ def serve(file: PageFile, request: Request) -> Response:
     if file.etag in known or "*" in known:
         return Response(status_code=304, headers=headers)
     return Response(file.body, media_type=file.media_type, headers=headers)
-
-
-def content_security_policy(headers: Mapping[str, str]) -> str:
-    """Returns what the page may do: scripts, styles and connections of this server only, sound also from blobs.
-
-    The server's own ``ws:`` and ``wss:`` addresses are named, since not all browsers count them as 'self'.
-    """
-    host = headers.get("host", "")
-    sockets = f" ws://{host} wss://{host}" if host_name(host) is not None else ""
-    return "; ".join(
-        (
-            "default-src 'none'",
-            "script-src 'self'",
-            "style-src 'self'",
-            "img-src 'self' data:",
-            "font-src 'self'",
-            "media-src 'self' blob:",
-            "worker-src 'self'",
-            "manifest-src 'self'",
-            f"connect-src 'self'{sockets}",
-            "base-uri 'none'",
-            "form-action 'none'",
-            "frame-ancestors 'none'",
-        )
-    )

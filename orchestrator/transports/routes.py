@@ -169,8 +169,11 @@ async def _read_offer(request: Request) -> tuple[str, bytes | None]:
             415, "unsupported_media_type", "Send the offer as application/sdp or multipart/form-data."
         )
     form = await _read_form(request)
-    session = await _part(form, "session")
-    offer = await _part(form, "sdp")
+    try:
+        session = await _part(form, "session")
+        offer = await _part(form, "sdp")
+    finally:
+        await form.close()
     if offer is None:
         raise WireError("missing_required_parameter", "Missing required parameter: 'sdp'.", "sdp")
     return _offer(offer), session
