@@ -75,6 +75,10 @@ class Hearing:
                 return
         self._last_event_s = now_s
 
+    def fail(self, why: str) -> None:
+        """The connection could not be made, or broke."""
+        self._failures.append(why)
+
     def clip_ended(self, now_s: float) -> None:
         """The clip's last sample was sent; silence follows."""
         self._ended_s = now_s

@@ -55,7 +55,7 @@ class Outcome:
     arguments: Mapping[str, Figure]
     figures: dict[str, Figure] = field(default_factory=dict)
     claims: list[Claim] = field(default_factory=list)
-    rows: list[Row] = field(default_factory=list)
+    tables: dict[str, Sequence[Row]] = field(default_factory=dict)
 
     @property
     def holds(self) -> bool:
@@ -74,7 +74,7 @@ class Outcome:
             "arguments": self.arguments,
             "figures": self.figures,
             "claims": [asdict(claim) for claim in self.claims],
-            "rows": self.rows,
+            "tables": self.tables,
         }
         path.write_text(json.dumps(content, indent=1) + "\n")
         return path

@@ -5,11 +5,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-
-Pcm = NDArray[np.int16]
-
 
 @dataclass(frozen=True, slots=True)
 class Recording:
@@ -24,10 +19,6 @@ class Recording:
     speech_s: float
     expect: str | None
     notes: str
-
-
-class Undecodable(Exception):
-    """The file holds no sound that a decoder finds."""
 
 
 def read_manifest(folder: Path) -> list[Recording]:
@@ -50,33 +41,6 @@ def pick(recordings: Sequence[Recording], categories: Sequence[str], limit: int 
         for group, share in zip(groups, shares, strict=True)
         for index in range(share)
     ]
-
-
-def decode(path: Path, rate_hz: int) -> Pcm:
-    """Returns a file's sound as mono int16, its channels mixed, as a client's media library would.
-
-    Raises `Undecodable`. A file that breaks off gives what came before the break.
-    """
-    import av
-
-    pieces: list[Pcm] = []
-    try:
-        with av.open(str(path), metadata_errors="ignore") as container:
-            resampler = av.AudioResampler(format="s16", layout="mono", rate=rate_hz)
-            try:
-                for frame in container.decode(audio=0):
-                    frame.pts = None
-                    pieces += [piece.to_ndarray()[0] for piece in resampler.resample(frame)]
-            except av.FFmpegError:
-                if not pieces:
-                    raise
-            pieces += [piece.to_ndarray()[0] for piece in resampler.resample(None)]
-    except (av.FFmpegError, IndexError, ValueError) as error:
-        raise Undecodable(f"{path.name}: {error}") from error
-    sound: Pcm = np.concatenate(pieces) if pieces else np.zeros(0, np.int16)
-    if not len(sound):
-        raise Undecodable(f"{path.name}: no samples")
-    return sound
 
 
 def _recording(folder: Path, line: dict[str, object]) -> Recording:

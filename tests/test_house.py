@@ -22,6 +22,7 @@ SHELLS = (
     "orchestrator/transports/*",
     "orchestrator/workers/*",
     "orchestrator/store/*",
+    "orchestrator/sessions/inbox.py",
     "orchestrator/sessions/runner.py",
     "orchestrator/sessions/registry.py",
     "orchestrator/scheduling/dispatcher.py",
