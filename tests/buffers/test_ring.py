@@ -40,8 +40,9 @@ class RingMachine(RuleBasedStateMachine):
             self.everything += pcm.tolist()
         assert lost == min(held, self.oldest - before)
 
-    @rule(start=st.integers(0, 400), size=st.integers(0, 2 * CAPACITY))
-    def peek(self, start: int, size: int) -> None:
+    @rule(offset=st.integers(-3, CAPACITY + 3), size=st.integers(0, CAPACITY + 3))
+    def peek(self, offset: int, size: int) -> None:
+        start = max(0, self.oldest + offset)
         stop = start + size
         if stop > len(self.everything):
             with pytest.raises(IndexError):

@@ -114,6 +114,7 @@ def test_decode_client_knows_every_event(event: dict[str, object], kind: type[cl
         (_cuts(10**30), "invalid_value", "audio_end_ms"),
         ({"type": "conversation.item.delete", "item_id": None}, "missing_required_parameter", "item_id"),
         (_asks(5), "invalid_type", "response"),
+        (_asks({"conversation": None, "unknown": 10**30}), "invalid_value", None),
         (_asks({"max_output_tokens": 0}), "invalid_value", "response.max_output_tokens"),
         (_asks({"max_output_tokens": 4097}), "invalid_value", "response.max_output_tokens"),
         (_asks({"max_output_tokens": "all"}), "invalid_value", "response.max_output_tokens"),

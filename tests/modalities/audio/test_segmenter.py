@@ -137,7 +137,8 @@ def test_segmenter_reset_ahead_of_the_windows_ignores_what_lies_before() -> None
     segmenter = Segmenter(SETTINGS)
     segmenter.reset(30 * WINDOW)
     assert segmenter.observe([0.9] * 30, 0) == ()
-    assert segmenter.observe([0.02] * 10, 30) == ()
+    assert segmenter.observe([0.9], 30) == ()
+    assert segmenter.observe([0.9], 31) == (SpeechBegan(30 * WINDOW, 32 * WINDOW),)
 
 
 def test_segmenter_windows_left_out_are_silence() -> None:
