@@ -28,7 +28,18 @@ SHELLS = (
     "orchestrator/scheduling/dispatcher.py",
     "modalities/adapters/*",
 )
-HEARTS_AMONG_SHELLS = ("orchestrator/transports/realtime.py", "orchestrator/transports/tracks.py")
+HEARTS_AMONG_SHELLS = (
+    "orchestrator/transports/auth.py",
+    "orchestrator/transports/inlet.py",
+    "orchestrator/transports/outbox.py",
+    "orchestrator/transports/outlet.py",
+    "orchestrator/transports/partial.py",
+    "orchestrator/transports/rtp_order.py",
+    "orchestrator/transports/rtp_placement.py",
+    "orchestrator/transports/rtp_reception.py",
+    "orchestrator/transports/tracks.py",
+    "orchestrator/workers/supervision.py",
+)
 WAITING = {
     "asyncio",
     "threading",
@@ -48,7 +59,10 @@ LONG_FILES: dict[str, str] = {
 MAX_LINES = 400
 
 UNBOUNDED: dict[str, str] = {
-    # "file:line's code" -> what bounds it instead
+    # "file: its line" -> what bounds it instead
+    "orchestrator/workers/outbox.py: self._waiting: deque[_Waiting] = deque()  # bounded by `put`, in bytes": (
+        "counts bytes, not entries: `put` blocks or refuses at the bound"
+    ),
 }
 
 
