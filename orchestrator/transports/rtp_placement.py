@@ -18,7 +18,9 @@ MAX_CONCEALED = SPEECH_RATE_HZ * 60 // 1_000
 """Longer losses (over 60 ms) are silence: a decoder's guess is a whisper by then."""
 
 LEAP_US = 2 * US_PER_S
-"""A stamp further in the future than this is a new numbering."""
+MAX_DRIFT = 2_000
+"""A stamp is not true if its sound would lie this far in the future, measured from the first packet on, with 1/2,000
+more for a sender's fast clock: it is a new numbering, or a sender faster than time."""
 
 BACK_TICKS_S = 1
 """A packet in order whose stamp lies further back than this from the one before is a new numbering."""
@@ -121,6 +123,7 @@ class Placement:
         self._end = base
         self._last_samples = 0
         self._behind_since_us: int | None = None
+        self._anchor_us = self._anchor_transit_us = 0
         self._transit = SlidingMinimum(30 * US_PER_S)
         self._dropped = 0
 
@@ -162,9 +165,8 @@ class Placement:
             delta = (packet.timestamp - self._timestamp + TICKS // 2) % TICKS - TICKS // 2
             position = self._position(self._ticks + delta)
             transit_us = packet.arrived_us - position * US_PER_S // SPEECH_RATE_HZ
-            fresh = (
-                delta < -BACK_TICKS_S * packet.codec.clock_hz or transit_us < self._transit.value - LEAP_US
-            )
+            back_ticks = BACK_TICKS_S * packet.codec.clock_hz
+            fresh = delta < -back_ticks or transit_us < self._least_transit_us(packet.arrived_us)
         if fresh:
             return self._begin_anew(ordered, samples)
         if position < self._end - TOLERANCE:
@@ -199,19 +201,24 @@ class Placement:
         return ()
 
     def _begin_anew(self, ordered: Ordered, samples: int) -> tuple[Step, ...]:
-        """A first packet, another source, codec or numbering: placed by its arrival, after what is there."""
+        """A first packet, another source, codec or numbering: placed by its arrival, if that lies behind what is there
+        (a sender that keeps beginning anew would else fill the stream faster than time)."""
         packet = ordered.packet
-        first = self._codec is None
-        position = self._base if first else max(self._end, self.now(packet.arrived_us))
-        transit_us = packet.arrived_us - position * US_PER_S // SPEECH_RATE_HZ
-        if not first and transit_us < self._transit.value - LEAP_US:
-            self._dropped += 1  # a sender that keeps beginning anew would fill the stream faster than time
+        position = self.now(packet.arrived_us)
+        if position < self._end:
+            self._dropped += 1
             return ()
+        transit_us = packet.arrived_us - position * US_PER_S // SPEECH_RATE_HZ
+        if self._codec is None:
+            self._anchor_us, self._anchor_transit_us = packet.arrived_us, transit_us
         self._codec, self._behind_since_us = packet.codec, None
         self._origin_position, self._ticks, self._timestamp = position, 0, packet.timestamp
         self._transit.add(transit_us, packet.arrived_us)
         self._end, self._last_samples = position + samples, samples
         return (Begin(position, fresh=True), Decode(packet.codec, packet.payload, samples))
+
+    def _least_transit_us(self, now_us: int) -> int:
+        return self._anchor_transit_us - LEAP_US - (now_us - self._anchor_us) // MAX_DRIFT
 
     def _position(self, ticks: int) -> int:
         assert self._codec is not None
