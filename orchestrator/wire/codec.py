@@ -110,8 +110,6 @@ def _decode_again(data: bytes | str) -> AnyClientEvent:
         raise faults.translate(error) from None
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise WireError("invalid_json", f"The message is not valid JSON: {error}.") from None
-    except OverflowError:
-        raise WireError("invalid_value", "A number in the message is out of range.") from None
 
 
 def _check(event: AnyClientEvent) -> None:
