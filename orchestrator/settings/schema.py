@@ -64,13 +64,13 @@ class Sessions(Section):
     instructions: str | None = None
     grace_s: NotNegative = 30.0
     max_s: Annotated[float, Field(ge=10, le=86_400)] = 3_600.0
-    inbox: Annotated[int, Field(ge=8)] = 256
     log_events: Annotated[int, Field(ge=64)] = 4_096
     log_bytes: Annotated[int, Field(ge=1_048_576)] = 16_777_216
     align: Align = Align()
     text_grace_ms: NotNegative = 300
     max_utterance_s: Annotated[float, Field(ge=1, le=600)] = 60.0
     draft_every_ms: Annotated[int, Field(ge=100)] = 400
+    buffer_s: Annotated[float, Field(ge=10, le=1_200)] = 120.0
 
 
 class Vad(Section):
@@ -103,10 +103,12 @@ class Worker(Section):
 
 class AsrWorker(Worker):
     engine: Annotated[str, Field(min_length=1)] = "faster-whisper"
+    parallel: Count = 4
 
 
 class UnderstandWorker(Worker):
     engine: Annotated[str, Field(min_length=1)] = "minilm-onnx"
+    parallel: Count = 8
 
 
 class LlmWorker(Worker):
@@ -147,6 +149,7 @@ class Calls(Section):
 
     ice_servers: tuple[IceServer, ...] = ()
     ice_timeout_s: Positive = 30.0
+    public_addresses: tuple[str, ...] = ()
 
 
 class Models(Section):

@@ -53,6 +53,8 @@ class WebSocketDoor:
         self._entrance = entrance
         self._max_links = max_links
         self._links: dict[str, WebSocketLink] = {}
+        self._empty = asyncio.Event()
+        self._empty.set()
 
     @property
     def links(self) -> int:
@@ -64,6 +66,10 @@ class WebSocketDoor:
         for link in self._links.values():
             link.close(code, reason)
 
+    async def wait_empty(self) -> None:
+        """Returns once no link is open. Cancelling loses nothing."""
+        await self._empty.wait()
+
     async def serve(self, websocket: WebSocket) -> None:
         """Handles one connection from upgrade to end. Whatever is refused is refused before the upgrade, as HTTP."""
         try:
@@ -73,12 +79,15 @@ class WebSocketDoor:
             return
         link = WebSocketLink(websocket, joined.session, joined.kind)
         self._links[link.id] = link
+        self._empty.clear()
         try:
             with logs.bind(session=joined.session.id, tenant=principal.tenant, link=link.id):
                 await self._join(websocket, link, joined)
         finally:
             link.drop()
             del self._links[link.id]
+            if not self._links:
+                self._empty.set()
 
     def _enter(self, websocket: WebSocket) -> tuple[Principal, Joined]:
         """Checks who asks and finds or opens the session. Raises `ChoraleError`."""

@@ -1,0 +1,72 @@
+"""The configuration as the parts of the server want it: each in its own words and units."""
+
+from orchestrator.clock import ms, seconds
+from orchestrator.sessions.registry import RegistrySettings
+from orchestrator.sessions.rules import DEFAULT_INSTRUCTIONS, SessionRules
+from orchestrator.settings.schema import IceServer, Server, Settings
+from orchestrator.transports import call
+from orchestrator.transports.server import ServerOptions
+from orchestrator.wire.session import Session
+
+MODEL = "chorale"
+"""What a session's `model` is called where nobody names one."""
+
+
+def registry_settings(settings: Settings) -> RegistrySettings:
+    """Returns what sessions live by and how many there may be."""
+    sessions = settings.sessions
+    instructions = DEFAULT_INSTRUCTIONS if sessions.instructions is None else sessions.instructions
+    speaks = settings.workers.speech is not None
+    defaults = Session(
+        id="",
+        model=MODEL,
+        expires_at=0,
+        instructions=instructions,
+        output_modalities=("audio",) if speaks else ("text",),
+    )
+    rules = SessionRules(
+        instructions=instructions,
+        window_us=ms(sessions.align.window_ms),
+        text_grace_us=ms(sessions.text_grace_ms),
+        grace_us=seconds(sessions.grace_s),
+        max_session_us=seconds(sessions.max_s),
+        draft_every_us=ms(sessions.draft_every_ms),
+        max_utterance_s=sessions.max_utterance_s,
+        buffer_s=sessions.buffer_s,
+        speech_output=speaks,
+    )
+    return RegistrySettings(
+        defaults, rules, settings.server.max_sessions, sessions.log_events, sessions.log_bytes
+    )
+
+
+def call_settings(settings: Settings) -> call.CallSettings:
+    """Returns how calls are made."""
+    calls = settings.calls
+    return call.CallSettings(
+        ice_servers=tuple(_ice_server(one) for one in calls.ice_servers),
+        ice_timeout_s=calls.ice_timeout_s,
+        public_addresses=calls.public_addresses,
+    )
+
+
+def _ice_server(one: IceServer) -> call.IceServer:
+    urls = (one.urls,) if isinstance(one.urls, str) else one.urls
+    return call.IceServer(urls, one.username, one.credential)
+
+
+def server_options(server: Server) -> ServerOptions:
+    """Returns how connections are kept."""
+    return ServerOptions(
+        ping_s=server.ping_s,
+        compression=server.compression,
+        certificate=server.tls.cert if server.tls else None,
+        certificate_key=server.tls.key if server.tls else None,
+    )
+
+
+def url_of(server: Server, port: int) -> str:
+    """Returns where a person finds the page: the address itself, or this machine's for "everywhere"."""
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(server.host, server.host)
+    shown = f"[{host}]" if ":" in host else host
+    return f"{'https' if server.tls else 'http'}://{shown}:{port}"
