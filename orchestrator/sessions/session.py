@@ -67,6 +67,7 @@ class Session:
         self._clips: dict[str, str] = {}
         self._reply_due = False
         self._owed = False
+        self._type_settled = False
         self._expires = now + rules.max_session_us
         self._until = now + rules.grace_us
         self._close_reason = (1001, "The session has ended.")
@@ -288,7 +289,13 @@ class Session:
                 assert_never(event)
 
     def _update(self, event: client.UpdateSession) -> None:
-        view = merge(self.view, event.session, audio_started=self._speaker.audio_started)
+        view = merge(
+            self.view,
+            event.session,
+            audio_started=self._speaker.audio_started,
+            type_settled=self._type_settled,
+        )
+        self._type_settled = True
         if view.chorale is not UNSET:
             view = structs.replace(view, chorale=structs.replace(view.chorale, secret=self._secret))
         self.view = self._speaker.view = view
