@@ -13,7 +13,7 @@ URL = os.environ.get("CHORALE_URL", "http://127.0.0.1:8080")
 
 
 async def ask(question: str) -> None:
-    client = AsyncOpenAI(base_url=f"{URL}/v1", api_key=os.environ.get("CHORALE_KEY", "none"))
+    client = AsyncOpenAI(base_url=f"{URL}/v1", api_key=os.environ.get("CHORALE_API_KEY", "none"))
     async with client.realtime.connect(model="chorale") as connection:
         await connection.session.update(session={"type": "realtime", "output_modalities": ["text"]})
         await connection.conversation.item.create(

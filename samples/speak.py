@@ -36,7 +36,7 @@ def write(path: str, sound: bytes) -> None:
 
 async def speak(question: str, answer: str) -> None:
     sound, reply = read(question), bytearray()
-    client = AsyncOpenAI(base_url=f"{URL}/v1", api_key=os.environ.get("CHORALE_KEY", "none"))
+    client = AsyncOpenAI(base_url=f"{URL}/v1", api_key=os.environ.get("CHORALE_API_KEY", "none"))
     async with client.realtime.connect(model="chorale") as connection:
         await connection.session.update(
             session={

@@ -1,0 +1,51 @@
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner, Result
+
+import orchestrator
+from orchestrator.cli import bench
+
+app = typer.Typer()
+app.callback()(lambda: None)
+app.command("bench", context_settings=bench.PASS_ON)(bench.bench)
+
+
+def ran(*arguments: str, **environment: str) -> Result:
+    return CliRunner().invoke(app, ["bench", *arguments], env={"COLUMNS": "120", **environment})
+
+
+@pytest.mark.parametrize("arguments", [(), ("--help",)])
+def test_bench_without_a_name_lists_the_benchmarks(arguments: tuple[str, ...]) -> None:
+    """A reader sees what there is, each with its sentence."""
+    result = ran(*arguments)
+    assert "speech" in result.output
+    assert "Recorded speech through WebRTC calls" in result.output
+
+
+def test_bench_hands_its_arguments_to_the_benchmark() -> None:
+    """What stands behind the name, options too, is the benchmark's own."""
+    result = ran("speech", "--help")
+    assert result.exit_code == 0
+    assert "--calls" in result.output
+
+
+def test_a_benchmark_that_is_not_there_is_an_error() -> None:
+    """A wrong name ends with the exit code of wrong usage."""
+    assert ran("nonesuch").exit_code == 2
+
+
+def test_speech_without_data_says_what_to_give() -> None:
+    """Without recordings the benchmark names the option and the variable, and measures nothing."""
+    result = ran("speech", CHORALE_SPEECH_DATA="")
+    assert result.exit_code == 2
+    assert "CHORALE_SPEECH_DATA" in result.output
+
+
+def test_bench_outside_a_source_tree_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """An installed package has no benchmarks, and that is said in a sentence."""
+    monkeypatch.setattr(orchestrator, "__file__", str(tmp_path / "orchestrator" / "__init__.py"))
+    result = ran()
+    assert result.exit_code == 2
+    assert "source tree" in result.output
