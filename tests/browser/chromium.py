@@ -64,10 +64,10 @@ class Page:
         self.wait_for(lambda: self.script("return document.readyState") == "complete", "the page to load")
 
     def script(self, code: str, *arguments: object) -> Any:  # what JavaScript returns is anything
-        return self.driver.execute_script(code, *arguments)  # type: ignore[no-untyped-call]
+        return self.driver.execute_script(code, *arguments)
 
     def devtools(self, command: str, **parameters: object) -> Any:  # as above
-        return self.driver.execute_cdp_cmd(command, parameters)  # type: ignore[no-untyped-call]
+        return self.driver.execute_cdp_cmd(command, parameters)
 
     def wait_for(self, find: Callable[[], T], what: str, timeout_s: float = 20) -> T:
         """Returns the first true result of `find`. Fails with `what` and the page's own view of things."""
@@ -78,7 +78,9 @@ class Page:
         try:
             return WebDriverWait(self.driver, timeout_s, poll_frequency=0.05).until(look)
         except TimeoutException as error:
-            raise AssertionError(f"waited {timeout_s} s for {what}; the page shows: {self.summary()}") from error
+            raise AssertionError(
+                f"waited {timeout_s} s for {what}; the page shows: {self.summary()}"
+            ) from error
 
     def click(self, css: str) -> None:
         self.driver.find_element("css selector", css).click()
@@ -116,7 +118,7 @@ class Page:
 
     def heard(self) -> tuple[float, float]:
         """Energy and seconds of the sound received so far, as WebRTC counts them (sum of squares of −1…1 × s)."""
-        energy, seconds = self.driver.execute_async_script(HEARD)  # type: ignore[no-untyped-call]
+        energy, seconds = self.driver.execute_async_script(HEARD)
         return float(energy), float(seconds)
 
     def summary(self) -> str:

@@ -1,23 +1,23 @@
-"""The stand-in's doors: page, calls and socket on one port, in a thread of their own, to be stopped and started again."""
+"""The stand-in's doors: page, calls and socket on one port, in a thread of their own, to be stopped and started."""
 
 import asyncio
 import socket
 import threading
+import time
 from collections.abc import Awaitable, Callable
 
 import uvicorn
-from aiortc import MediaStreamTrack, RTCPeerConnection, RTCSessionDescription
+from aiortc import MediaStreamTrack, RTCDataChannel, RTCPeerConnection, RTCSessionDescription
 from aiortc.mediastreams import MediaStreamError
 from av import AudioFrame
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import FileResponse, JSONResponse, Response
-from starlette.routing import Mount, Route, WebSocketRoute
-from starlette.staticfiles import StaticFiles
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from tests.browser.places import CONTENT_SECURITY_POLICY, WEB
-from tests.browser.stand_in_session import Script, ScriptedSession, ToneTrack, mono
+from orchestrator.transports import page
+from tests.browser.stand_in_session import SECRET, Script, ScriptedSession, ToneTrack, mono
 
 NOWHERE = "127.0.0.1 9 typ host"
 """The discard port, where nobody answers a STUN check."""
@@ -42,44 +42,60 @@ class StandIn:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._peers: set[RTCPeerConnection] = set()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._sessions: dict[str, ScriptedSession] = {}
+        self._sockets: set[WebSocket] = set()
+
+    @property
+    def calls(self) -> int:
+        """How many calls are open."""
+        return len(self._peers)
 
     @property
     def address(self) -> str:
         return f"http://127.0.0.1:{self.port}/"
 
     def start(self) -> None:
-        ready = threading.Event()
-
-        async def lifespan_of(serve: Callable[[], Awaitable[None]]) -> None:
-            self._loop = asyncio.get_running_loop()
-            await serve()
-
+        """Returns once the port answers."""
         app = Starlette(
             routes=[
-                Route("/", self._page),
-                Mount("/web", StaticFiles(directory=WEB)),
+                *(Route(path, _serve(file)) for path, file in page.read_page().items()),
                 Route("/v1/realtime/calls", self._call, methods=["POST"]),
                 Route("/v1/realtime/calls/{call_id}/hangup", self._hang_up, methods=["POST"]),
                 WebSocketRoute("/v1/realtime", self._socket),
-            ],
-            middleware=[],
+            ]
         )
         config = uvicorn.Config(
-            app, host="127.0.0.1", port=self.port, ws="websockets-sansio", log_level="error", lifespan="off"
+            app,
+            host="127.0.0.1",
+            port=self.port,
+            ws="websockets-sansio",
+            log_level="error",
+            lifespan="off",
+            timeout_graceful_shutdown=1,
         )
-        config.timeout_graceful_shutdown = 1
-        self._server = uvicorn.Server(config)
-        server = self._server
-
-        def run() -> None:
-            asyncio.run(lifespan_of(server.serve))
-
-        self._thread = threading.Thread(target=run, name="stand-in")
-        self._thread.start()
+        server = self._server = uvicorn.Server(config)
+        thread = self._thread = threading.Thread(
+            target=lambda: asyncio.run(self._serve(server)), name="stand-in"
+        )
+        thread.start()
+        deadline = time.monotonic() + 10
         while not server.started:
-            if not self._thread.is_alive():
-                raise RuntimeError("the stand-in could not start")
-            ready.wait(0.02)
+            if not thread.is_alive() or time.monotonic() > deadline:
+                raise RuntimeError("the stand-in did not start")
+            time.sleep(0.01)
+
+    async def _serve(self, server: uvicorn.Server) -> None:
+        self._loop = asyncio.get_running_loop()
+        await server.serve()
+
+    def break_sockets(self) -> None:
+        """Closes every WebSocket as a fault would; their sessions live on."""
+        assert self._loop is not None
+        asyncio.run_coroutine_threadsafe(self._break_sockets(), self._loop).result(10)
+
+    async def _break_sockets(self) -> None:
+        for websocket in list(self._sockets):
+            await websocket.close(1011, "something broke")
 
     def stop(self) -> None:
         """Ends everything at once, calls included, as a stopped server does."""
@@ -91,14 +107,14 @@ class StandIn:
         self._server = self._thread = self._loop = None
 
     async def _close_peers(self) -> None:
+        for session in self._sessions.values():
+            session.close()
+        self._sessions.clear()
         for peer in list(self._peers):
             await peer.close()
         self._peers.clear()
         for task in list(self._tasks):
             task.cancel()
-
-    async def _page(self, request: Request) -> Response:
-        return FileResponse(WEB / "index.html", headers={"Content-Security-Policy": CONTENT_SECURITY_POLICY})
 
     def _refusal(self, key: str | None) -> Response | None:
         script = self.script
@@ -131,10 +147,7 @@ class StandIn:
         headers = {"Location": f"/v1/realtime/calls/rtc_{id(peer)}"}
         return Response(answer, 201, headers, "application/sdp")
 
-    def _open(self, channel: object, track: ToneTrack, peer: RTCPeerConnection) -> None:
-        from aiortc import RTCDataChannel
-
-        assert isinstance(channel, RTCDataChannel)
+    def _open(self, channel: RTCDataChannel, track: ToneTrack, peer: RTCPeerConnection) -> None:
         session = ScriptedSession(self.script, channel.send, track)
         channel.on("message", session.receive)
         channel.on("close", session.close)
@@ -160,8 +173,12 @@ class StandIn:
             return
         await websocket.accept(subprotocol="realtime")
         outbox: asyncio.Queue[str] = asyncio.Queue(1000)
-        session = ScriptedSession(self.script, outbox.put_nowait, None)
-        session.begin()
+        session = self._sessions.get(websocket.query_params.get("session_id", ""))
+        if session is None or websocket.query_params.get("secret") != SECRET:
+            session = ScriptedSession(self.script, outbox.put_nowait, None)
+            self._sessions[session.id] = session
+        session.begin(outbox.put_nowait)
+        self._sockets.add(websocket)
 
         async def write() -> None:
             while True:
@@ -172,9 +189,19 @@ class StandIn:
             while True:
                 session.receive(await websocket.receive_text())
         except WebSocketDisconnect:
-            session.close()
+            pass
         finally:
+            self._sockets.discard(websocket)
             writer.cancel()
+
+
+def _serve(file: page.PageFile) -> Callable[[Request], Awaitable[Response]]:
+    """Serves a file of the page exactly as the real server does, policy included."""
+
+    async def serve(request: Request) -> Response:
+        return page.serve(file, request)
+
+    return serve
 
 
 async def _listen(source: MediaStreamTrack, session: ScriptedSession) -> None:

@@ -23,6 +23,7 @@ LOUD = 600
 SPEECH_FRAMES = 4
 SILENCE_FRAMES = 30
 WORD_S = 0.03
+SECRET = "open sesame"
 
 
 @dataclass
@@ -64,7 +65,7 @@ class ToneTrack(MediaStreamTrack):
             self._started = loop.time()
         await asyncio.sleep(self._started + self._sample / RATE_HZ - loop.time())
         times = np.arange(self._sample, self._sample + FRAME) / RATE_HZ
-        tone = np.sin(2 * np.pi * 440 * times) * 8000 if self.left > 0 else np.zeros(FRAME)
+        tone = np.sin(2 * np.pi * 440 * times) * 2000 if self.left > 0 else np.zeros(FRAME)
         frame = AudioFrame.from_ndarray(tone.astype(np.int16)[np.newaxis, :], format="s16", layout="mono")
         frame.sample_rate = RATE_HZ
         frame.pts = self._sample
@@ -91,14 +92,19 @@ class ScriptedSession:
         self._utterance: str | None = None
         self._answering: asyncio.Task[None] | None = None
         self._answer: tuple[str, str] | None = None
+        self._said: dict[str, str] = {}
         self._speech = track is not None
         self._typed_turns = False
         self.id = self._new("sess")
         if track is not None:
             track.drained = self._drained
 
-    def begin(self) -> None:
-        self._event("session.created", session={"id": self.id, "object": "realtime.session", "type": "realtime"})
+    def begin(self, send: Callable[[str], None] | None = None) -> None:
+        """Greets a link; `send` carries events to it from now on, where it is not the first."""
+        self._send = send or self._send
+        self._event(
+            "session.created", session={"id": self.id, "object": "realtime.session", "type": "realtime"}
+        )
 
     def close(self) -> None:
         if self._answering is not None:
@@ -136,7 +142,8 @@ class ScriptedSession:
         self._typed_turns = session.get("chorale", {}).get("typed_turns", self._typed_turns)
         if session.get("output_modalities") == ["text"]:
             self._speech = False
-        self._event("session.updated", session={"id": self.id, **session})
+        chorale = {**session.get("chorale", {}), "secret": SECRET}
+        self._event("session.updated", session={"id": self.id, **session, "chorale": chorale})
 
     def _create(self, item: Event) -> None:
         self._item(item | {"status": "completed"})
@@ -146,16 +153,21 @@ class ScriptedSession:
             self._answer_soon()
 
     def _retrieve(self, item_id: str) -> None:
-        said = self._script.heard or ""
+        said = self._script.heard or self._said.get(item_id, "")
+        status = (
+            "in_progress" if self._answering and self._answer and self._answer[1] == item_id else "completed"
+        )
         content = [{"type": "output_audio", "transcript": said}]
-        item = {"id": item_id, "type": "message", "role": "assistant", "status": "incomplete", "content": content}
+        item = {"id": item_id, "type": "message", "role": "assistant", "status": status, "content": content}
         self._event("conversation.item.retrieved", item=item)
 
     def _end_utterance(self, item_id: str) -> None:
         self._event("input_audio_buffer.speech_stopped", item_id=item_id, audio_end_ms=0)
         self._event("input_audio_buffer.committed", item_id=item_id, previous_item_id=self._last_item)
         audio = [{"type": "input_audio", "transcript": None}]
-        self._item({"id": item_id, "type": "message", "role": "user", "status": "completed", "content": audio})
+        self._item(
+            {"id": item_id, "type": "message", "role": "user", "status": "completed", "content": audio}
+        )
         name = "conversation.item.input_audio_transcription"
         for word in self._script.transcript.split():
             self._event(f"{name}.delta", item_id=item_id, content_index=0, delta=f"{word} ")
@@ -187,6 +199,7 @@ class ScriptedSession:
             self._track.left = round(self._script.tone_s * RATE_HZ / FRAME)
         for word in self._script.answer.split():
             self._event(f"response.{kind}.delta", item_id=item_id, content_index=0, delta=f"{word} ", **ids)
+            self._said[item_id] = f"{self._said.get(item_id, '')}{word} "
             await asyncio.sleep(WORD_S)
         part = "output_audio" if self._speech else "output_text"
         field_name = "transcript" if self._speech else "text"
@@ -230,7 +243,13 @@ class ScriptedSession:
 
 
 def _response(response_id: str, status: str, details: object = None) -> Event:
-    return {"id": response_id, "object": "realtime.response", "status": status, "status_details": details, "output": []}
+    return {
+        "id": response_id,
+        "object": "realtime.response",
+        "status": status,
+        "status_details": details,
+        "output": [],
+    }
 
 
 def mono(frames: Iterable[AudioFrame]) -> "np.ndarray[Any, np.dtype[np.int16]]":

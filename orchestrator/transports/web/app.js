@@ -3,7 +3,7 @@
  */
 
 import { Call } from "./call.js";
-import { EMPTY, LIMITS, isAnswering, reduce, waiting } from "./conversation.js";
+import { EMPTY, LIMITS, isAnswering, missed, reduce, waiting } from "./conversation.js";
 import { Drawer } from "./drawer.js";
 import { Endpoint } from "./endpoint.js";
 import { EventLog } from "./eventlog.js";
@@ -40,6 +40,7 @@ class App {
   #mode = null;
   #wanted = 0;
   #isGreeted = false;
+  #ticket = null;
   #dismissed = null;
   #sampling = null;
   #frame = null;
@@ -115,12 +116,13 @@ class App {
       this.#swing(0);
     }
     this.#mode = "voice";
+    this.#ticket = null;
     this.#line.dial((listener) => new Call(this.#endpoint, this.#sound.microphone, listener));
   }
 
   #writeMode() {
     this.#mode = "text";
-    this.#line.dial((listener) => new Socket(this.#endpoint, listener));
+    this.#line.dial((listener) => new Socket(this.#endpoint, listener, this.#ticket));
   }
 
   #write() {
@@ -181,6 +183,7 @@ class App {
 
   #hangUp() {
     this.#wanted += 1;
+    this.#ticket = null;
     this.#line.stop();
     this.#mode = null;
     this.#show(null);
@@ -283,6 +286,8 @@ class App {
     this.#take(event);
     if (event.type === "session.created") {
       this.#greet();
+    } else if (event.type === "session.updated" && this.#mode === "text" && event.session?.chorale?.secret) {
+      this.#ticket = { sessionId: event.session.id, secret: event.session.chorale.secret };
     } else if (event.type === "conversation.item.truncated") {
       this.#send({ type: "conversation.item.retrieve", item_id: event.item_id });
     } else if (event.type === "output_audio_buffer.started") {
@@ -295,11 +300,14 @@ class App {
     }
   }
 
-  /** Sets up a new session and tells it what was typed before it was there. */
+  /** Sets up a session, asks it for what was missed if it is an old one, and tells it what was typed meanwhile. */
   #greet() {
     const isText = this.#mode === "text";
     this.#isGreeted = true;
     this.#send({ type: "session.update", session: isText ? { ...SESSION, output_modalities: ["text"] } : SESSION });
+    for (const item_id of missed(this.#conversation)) {
+      this.#send({ type: "conversation.item.retrieve", item_id });
+    }
     for (const entry of waiting(this.#conversation)) {
       this.#sendTyped(entry);
     }

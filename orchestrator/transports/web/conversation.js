@@ -26,6 +26,15 @@ export const EMPTY = Object.freeze({
   playing: false,
 });
 
+const ENDED = "connection ended";
+
+/** What became, by its status, of an item whose end was missed. */
+const ENDINGS = {
+  in_progress: { phase: "open", mark: null },
+  completed: { phase: "final", mark: null },
+  incomplete: { phase: "cut", mark: "interrupted" },
+};
+
 /** Returns the state after one server event, or after one of the page's own (`page.typed`, `page.ended`). */
 export function reduce(state, event, now) {
   const row = Object.hasOwn(RULES, event.type) ? RULES[event.type] : undefined;
@@ -45,6 +54,11 @@ export function isAnswering(state) {
 /** Typed messages that the server has not confirmed, oldest first: what a new session must be told again. */
 export function waiting(state) {
   return state.entries.filter((entry) => entry.phase === "waiting");
+}
+
+/** Ids of this session's items whose end was missed: to be asked for when the session is found again. */
+export function missed(state) {
+  return state.entries.filter((entry) => entry.mark === ENDED && entry.epoch === state.epoch).map((entry) => entry.id);
 }
 
 /** Entries that came to their end between two states, in order: what a screen reader should hear of. */
@@ -137,9 +151,12 @@ function itemAdded(state, event, now) {
   return place(state, entry, event.previous_item_id);
 }
 
-function itemDone(state, event) {
+/** An item that nobody announced (it was added while the connection was gone) is taken in with its end. */
+function itemDone(state, event, now) {
   const { item } = event;
-  return change(state, item?.id, (entry) => ({ ...entry, ...described(item, entry, true) }));
+  const isNew = event.type === "conversation.item.done" && find(state, item?.id) === undefined;
+  const known = isNew ? itemAdded(state, event, now) : state;
+  return change(known, item?.id, (entry) => ({ ...entry, ...described(item, entry, true) }));
 }
 
 function itemRetrieved(state, event) {
@@ -147,6 +164,9 @@ function itemRetrieved(state, event) {
   return change(state, item?.id, (entry) => {
     const parts = partsOf(item);
     const said = parts.some((part) => part !== "") ? parts : entry.parts;
+    if (entry.mark === ENDED) {
+      return { ...entry, parts: said, ...ENDINGS[item.status ?? "completed"] };
+    }
     return { ...entry, parts: said, heard: true };
   });
 }
@@ -238,7 +258,7 @@ function ended(state) {
 
 /** What is still open when its session is gone stays as it is, marked. */
 function settle(entry) {
-  return entry.phase === "open" ? { ...entry, phase: "cut", mark: "connection ended" } : entry;
+  return entry.phase === "open" ? { ...entry, phase: "cut", mark: ENDED } : entry;
 }
 
 function entryOf(id, voice, epoch, now, more = {}) {
@@ -260,7 +280,8 @@ function described(item, old, isDone = false) {
 }
 
 function phaseOf(item, old, isDone, how) {
-  const before = { phase: old?.phase ?? "open", mark: old?.mark ?? null };
+  const isNew = old === undefined || old.mark === ENDED;
+  const before = isNew ? { phase: "open", mark: null } : { phase: old.phase, mark: old.mark };
   if (item.role === "assistant") {
     if (!isDone || before.phase === "cut" || before.phase === "failed") {
       return before;

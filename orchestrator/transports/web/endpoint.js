@@ -43,9 +43,14 @@ export class Endpoint {
     fetch(address, { method: "POST", headers: this.#headers(), keepalive: true }).catch(() => {});
   }
 
-  /** Opens a WebSocket. Throws `LinkError` where the key cannot travel in a subprotocol. */
-  socket() {
-    const address = new URL("v1/realtime?model=default", this.#base);
+  /**
+   * Opens a WebSocket: to a new session, or with a `ticket` (`{sessionId, secret}`) to the one that it names. Throws
+   * `LinkError` where the key cannot travel in a subprotocol.
+   */
+  socket(ticket = null) {
+    const address = new URL("v1/realtime", this.#base);
+    const query = ticket === null ? { model: "default" } : { session_id: ticket.sessionId, secret: ticket.secret };
+    address.search = new URLSearchParams(query);
     address.protocol = address.protocol === "https:" ? "wss:" : "ws:";
     const protocols = ["realtime", ...(this.key === "" ? [] : [`openai-insecure-api-key.${this.key}`])];
     try {

@@ -11,11 +11,14 @@ const OPEN_TIMEOUT_MS = 10_000;
 export class Socket {
   #endpoint;
   #listener;
+  #ticket;
   #socket = null;
 
-  constructor(endpoint, listener) {
+  /** `ticket` names a session to come back to, if it still lives; null opens a new one. */
+  constructor(endpoint, listener, ticket) {
     this.#endpoint = endpoint;
     this.#listener = listener;
+    this.#ticket = ticket;
   }
 
   get isVoice() {
@@ -25,7 +28,16 @@ export class Socket {
   /** Resolves once events can flow. Throws `LinkError`, or the signal's reason when aborted. */
   async open(signal) {
     signal.throwIfAborted();
-    const socket = this.#endpoint.socket();
+    const isBack = this.#ticket !== null && (await this.#connect(this.#ticket, signal));
+    if (!isBack && !(await this.#connect(null, signal))) {
+      throw new LinkError(await this.#endpoint.diagnose(signal));
+    }
+    this.#socket.onclose = ({ code, reason }) => this.#listener.lost(fromClose(code, reason, true));
+  }
+
+  /** Returns whether the server let us in. */
+  async #connect(ticket, signal) {
+    const socket = this.#endpoint.socket(ticket);
     this.#socket = socket;
     const isOpen = await new Promise((resolve) => {
       socket.onopen = () => resolve(true);
@@ -37,9 +49,8 @@ export class Socket {
     if (!isOpen) {
       this.close();
       signal.throwIfAborted();
-      throw new LinkError(await this.#endpoint.diagnose(signal));
     }
-    socket.onclose = ({ code, reason }) => this.#listener.lost(fromClose(code, reason, true));
+    return isOpen;
   }
 
   /** Returns whether the event was handed to the browser for sending. */

@@ -211,6 +211,8 @@ export class View {
     const kind = connection === "live" ? { voice: ", by voice", text: ", in writing" }[mode] : "";
     setText(this.#at("connection-text"), CONNECTION[connection] + kind);
 
+    setText(this.#at("welcome-title"), isVoiceLive && !isMuted ? "Listening." : "Speak, or write.");
+
     const talk = this.#at("talk");
     const isTrying = mode === "voice" && connection !== "live" && connection !== "idle";
     talk.dataset.does = isVoiceLive ? "hang-up" : isTrying ? "cancel" : "talk";

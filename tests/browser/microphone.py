@@ -1,0 +1,31 @@
+"""What the browser's fake microphone plays: WAV files, 48 kHz mono int16."""
+
+import wave
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+RATE_HZ = 48_000
+Samples = np.ndarray[Any, np.dtype[np.int16]]
+
+
+def silence(seconds: float) -> Samples:
+    return np.zeros(round(seconds * RATE_HZ), np.int16)
+
+
+def babble(seconds: float) -> Samples:
+    """Something as loud as speech that browsers' noise suppression lets through: a voice's overtones, in syllables."""
+    times = np.arange(round(seconds * RATE_HZ)) / RATE_HZ
+    voice = sum(np.sin(2 * np.pi * 140 * overtone * times) / overtone for overtone in range(1, 12))
+    syllables = 0.55 + 0.45 * np.sin(2 * np.pi * 4 * times)
+    return np.asarray(voice * syllables * 7000, np.int16)
+
+
+def write_wav(path: Path, *parts: Samples) -> Path:
+    with wave.open(str(path), "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(2)
+        file.setframerate(RATE_HZ)
+        file.writeframes(np.concatenate(parts).tobytes())
+    return path
