@@ -12,8 +12,8 @@ from orchestrator.wire.session import AudioFormat
 
 PCM_RATE_HZ = 24_000
 
-SLICE_BYTES = 48_000
-"""A big append is taken in slices of this size (1 s of PCM), so that nobody else waits for the whole of it."""
+SLICE_BYTES = 12_000
+"""A big append is taken in slices of this size (0.25 s of PCM), so that nobody else waits for the whole of it."""
 
 
 class Inlet:

@@ -15,6 +15,8 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIO
 from websockets.frames import Frame
 from websockets.http11 import Request
 
+from orchestrator.transports.compression import LongTextFactory
+
 MAX_MESSAGE_BYTES = 21 * 2**20
 """One append of 15 MiB is 20 MiB of base64, with its envelope around it. Over it the link is closed with 1009."""
 
@@ -29,6 +31,12 @@ _MAX_ROUND_TRIP_S = 2.0
 class MeasuredProtocol(WebSocketsSansIOProtocol):
     """A WebSocket whose round trip is known soon after it opened, and whose end does not wait for a peer that has
     stopped reading (uvicorn would keep such a socket, and its buffer, for ever)."""
+
+    def __init__(self, config: uvicorn.Config, *rest: Any, **named: Any) -> None:
+        """Takes what uvicorn gives its protocols."""
+        super().__init__(config, *rest, **named)
+        if config.ws_per_message_deflate:
+            self.conn.available_extensions = [LongTextFactory()]
 
     def handle_connect(self, event: Request) -> None:
         super().handle_connect(event)

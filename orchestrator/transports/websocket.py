@@ -214,8 +214,11 @@ class Reader:
     async def _append(self, event: AppendAudio) -> None:
         if not self._takes_sound:
             raise WireError("invalid_event", "The sound of this session comes with its call.", "type")
+        is_big = len(event.audio) > SLICE_BYTES
+        if is_big:
+            await asyncio.sleep(0)
         sound = codec.decode_audio(event.audio)
         for pcm in self._inlet.feed(sound, self._session.view.audio.input.format):
             self._session.intake.append(pcm)
-            if len(sound) > SLICE_BYTES:
+            if is_big:
                 await asyncio.sleep(0)

@@ -1,0 +1,51 @@
+"""permessage-deflate for what gains from it: long texts. RFC 7692 §6 leaves the choice to each message.
+
+Most events are a delta of some hundred bytes, where deflate costs more time than it saves; base64 sound hardly shrinks.
+"""
+
+from collections.abc import Sequence
+
+from websockets.extensions.base import Extension
+from websockets.extensions.permessage_deflate import PerMessageDeflate, ServerPerMessageDeflateFactory
+from websockets.frames import Frame, Opcode
+from websockets.typing import ExtensionParameter
+
+SHORTEST_BYTES = 1_024
+
+_SOUND = b'"type":"response.output_audio.delta"'
+_TYPE_WITHIN = 256
+
+
+class LongTextDeflate(PerMessageDeflate):
+    """Reads compressed messages of any size; compresses long ones that are not sound."""
+
+    def encode(self, frame: Frame) -> Frame:
+        if frame.opcode is Opcode.TEXT and (len(frame.data) < SHORTEST_BYTES or _is_sound(frame)):
+            return frame
+        return super().encode(frame)
+
+
+def _is_sound(frame: Frame) -> bool:
+    return _SOUND in bytes(frame.data[:_TYPE_WITHIN])
+
+
+class LongTextFactory(ServerPerMessageDeflateFactory):
+    """Negotiates as usual, with small windows (about 40 KB per connection), and compresses by `LongTextDeflate`."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            server_max_window_bits=12, client_max_window_bits=12, compress_settings={"memLevel": 5}
+        )
+
+    def process_request_params(
+        self, params: Sequence[ExtensionParameter], accepted_extensions: Sequence[Extension]
+    ) -> tuple[list[ExtensionParameter], PerMessageDeflate]:
+        answer, usual = super().process_request_params(params, accepted_extensions)
+        chosen = LongTextDeflate(
+            usual.remote_no_context_takeover,
+            usual.local_no_context_takeover,
+            usual.remote_max_window_bits,
+            usual.local_max_window_bits,
+            usual.compress_settings,
+        )
+        return answer, chosen
