@@ -8,10 +8,7 @@ what waits then: an idle worker never waits for company.
 from bisect import bisect_left
 
 from modalities.ports import SPEECH_RATE_HZ
-from orchestrator.scheduling.work import Reply, Speak, Transcribe, Understand, Work, WorkKind
-
-BATCHED_KINDS: frozenset[WorkKind] = frozenset({"asr", "understand"})
-"""Workers of these kinds run several jobs as one call and take no more until it is done."""
+from orchestrator.scheduling.work import Reply, Speak, Transcribe, Understand, Work
 
 CLIP_SHAPES_S = (5.0, 7.5, 10.0, 15.0, 20.0, 30.0)
 """Lengths that a recogniser's encoder is run at; a clip rounds up to the next, a longer one to the last."""

@@ -16,22 +16,16 @@ from orchestrator.errors import InvalidState
 from orchestrator.flow.concurrency import FixedLimit
 from orchestrator.flow.limiter import Limiter, LimiterStatistics, Permit, Refusal
 from orchestrator.scheduling.job import Job
+from orchestrator.scheduling.kinds import KIND_NAMES
 from orchestrator.scheduling.plan import FreeSlots, Withdrawn
 from orchestrator.scheduling.scheduler import Scheduler, SchedulerStatistics
 from orchestrator.scheduling.splice import Splice, ends_a_job
-from orchestrator.scheduling.work import Failed, Report, WorkKind
+from orchestrator.scheduling.work import Failed, Report
 
 Deliver = Callable[[Report], None]
 
 MOST_JOBS_INSIDE = 2048
 """Default bound of jobs accepted and not yet ended, over all sessions."""
-
-_NAMES: Mapping[WorkKind, str] = {
-    "asr": "speech recognition",
-    "understand": "understanding",
-    "llm": "the language model",
-    "speech": "speech output",
-}
 
 
 class WorkerEvents(Protocol):
@@ -209,7 +203,7 @@ class Dispatcher:
             if self._scheduler.worker_of(job_id) == worker_id:
                 ticket.splice.restart()
         for job in self._scheduler.lost(worker_id, now):
-            self._fail(job, Failed(job.id, "worker_failed", f"{_NAMES[job.kind]} failed repeatedly"), now)
+            self._fail(job, Failed(job.id, "worker_failed", f"{KIND_NAMES[job.kind]} failed repeatedly"), now)
         self._plan_soon()
 
     def freed(self) -> None:
@@ -248,7 +242,7 @@ class Dispatcher:
             job = gone.job
             if gone.worker_id is not None:
                 self._workers.cancel(gone.worker_id, job.id)
-            message = f"{_NAMES[job.kind]} did not answer in time"
+            message = f"{KIND_NAMES[job.kind]} did not answer in time"
             self._fail(job, Failed(job.id, "deadline_exceeded", message), now)
         self._set_alarm(now)
         self._plan_soon()

@@ -18,15 +18,15 @@ from dataclasses import dataclass, field
 from orchestrator.clock import US_PER_S
 from orchestrator.errors import InvalidState
 from orchestrator.flow.limiter import RETRY_AT_LEAST_S, RETRY_AT_MOST_S, Refusal
-from orchestrator.scheduling.batching import BATCHED_KINDS, shape_of
+from orchestrator.scheduling.batching import shape_of
 from orchestrator.scheduling.job import Job
+from orchestrator.scheduling.kinds import BATCHED_KINDS, KINDS
 from orchestrator.scheduling.plan import Assignment, FreeSlots, Plan, Withdrawn
 from orchestrator.scheduling.priority import LEVEL_WEIGHTS, UNBLOCKING, FairShares
 from orchestrator.scheduling.ready_queue import Rank, ReadyQueue
 from orchestrator.scheduling.work import Transcribe, WorkKind
 
 REPEATS = 2
-KINDS: tuple[WorkKind, ...] = ("asr", "understand", "llm", "speech")
 _RIDERS_LOOKED_AT = 64
 _SMOOTHING = 0.1
 _FIRST_GUESS_S = 0.5

@@ -4,10 +4,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from orchestrator.scheduling.batching import BATCHED_KINDS, shape_of
+from orchestrator.scheduling.batching import shape_of
 from orchestrator.scheduling.job import Job
+from orchestrator.scheduling.kinds import BATCHED_KINDS, KINDS
 from orchestrator.scheduling.plan import FreeSlots
-from orchestrator.scheduling.scheduler import KINDS, REPEATS, QueueBounds, Scheduler
+from orchestrator.scheduling.scheduler import REPEATS, QueueBounds, Scheduler
 from orchestrator.scheduling.work import WorkKind
 from tests.scheduling.jobs import job
 

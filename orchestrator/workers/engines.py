@@ -1,0 +1,45 @@
+"""From a configuration to a craft that is ready to work. Imports what one kind needs, and only when asked."""
+
+from importlib import import_module
+from typing import Any
+
+from orchestrator.workers.desk import Craft
+from orchestrator.workers.frames import Configure
+
+DOMAIN = "domain"
+"""The one option that is not the engine's: the domain dictionary of an understanding worker."""
+
+
+def load(configure: Configure) -> Craft:
+    """Returns the craft with its engine loaded. Raises what the engine raises, `ModalityError` where it is not here."""
+    match configure.kind:
+        case "asr":
+            from orchestrator.workers.transcribe import Transcriber
+
+            return Transcriber(_engine("asr", configure))
+        case "understand":
+            from modalities.tokens.ontology import domain_from
+            from modalities.tokens.understand import ExampleUnderstander
+
+            from orchestrator.workers.understand import TextUnderstander
+
+            domain = domain_from(configure.options.get(DOMAIN, {}))
+            return TextUnderstander(ExampleUnderstander(_engine("embed", configure), domain))
+        case "llm":
+            from orchestrator.workers.reply import Replier
+
+            return Replier(_engine("llm", configure))
+        case "speech":
+            from orchestrator.workers.speak import Speaker
+
+            return Speaker(_engine("speech", configure))
+
+
+def _engine(role: str, configure: Configure) -> Any:  # a port of `modalities.ports`, by role
+    """Builds an engine by its name, or by ``package.module:factory``: anybody's own, called with the options."""
+    options = {name: value for name, value in configure.options.items() if name != DOMAIN}
+    module, colon, factory = configure.engine.partition(":")
+    if colon:
+        return getattr(import_module(module), factory)(options)
+    build = import_module("modalities.adapters.registry").build
+    return build(role, configure.engine, options)

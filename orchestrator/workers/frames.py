@@ -1,0 +1,143 @@
+"""What crosses between the server and a worker process, and how: 4 bytes of length (big-endian), then msgpack.
+
+The server sends `Configure` first, then `Run` and `Cancel`; a worker answers with `Loading`, then `Ready` or `Unable`,
+then reports; `Beat` comes in between. Sans I/O: this file makes bytes and takes them apart.
+"""
+
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from orchestrator.scheduling.work import Report, Work, WorkKind
+
+LENGTH_BYTES = 4
+LARGEST_FRAME_BYTES = 64 << 20
+"""A length beyond this is no frame but noise on the pipe."""
+
+
+class Configure(Struct, frozen=True, tag="configure"):
+    """The first frame: what this worker is. `options` are the engine's own, `beat_s` is the time between beats.
+
+    `environment` is set before any library of the engine is imported.
+    """
+
+    kind: WorkKind
+    engine: str
+    options: dict[str, Any]  # each engine defines and checks its own
+    threads: int
+    parallel: int
+    niceness: int
+    beat_s: float
+    environment: dict[str, str]
+
+
+class Task(Struct, frozen=True, array_like=True):
+    """A job as a worker sees it."""
+
+    job_id: str
+    work: Work
+
+
+class Run(Struct, frozen=True, tag="run"):
+    """Do these; for the kinds that batch they are one batch."""
+
+    tasks: tuple[Task, ...]
+
+
+class Cancel(Struct, frozen=True, tag="cancel"):
+    """Stop this one within a step."""
+
+    job_id: str
+
+
+class Loading(Struct, frozen=True, tag="loading"):
+    """The worker lives and has begun to load its model."""
+
+
+class Ready(Struct, frozen=True, tag="ready"):
+    """The model is loaded and has done a small real job in `probe_s`. `about` is what the engine says of itself."""
+
+    load_s: float
+    probe_s: float
+    about: str
+
+
+class Unable(Struct, frozen=True, tag="unable"):
+    """The worker cannot start. `lasting`: trying again without changing something outside is useless."""
+
+    reason: str
+    lasting: bool
+
+
+class Beat(Struct, frozen=True, tag="beat"):
+    """Still alive: a thread of the worker could run."""
+
+
+ToWorker = Configure | Run | Cancel
+FromWorker = Loading | Ready | Unable | Beat | Report
+
+_encoder = msgspec.msgpack.Encoder()
+_to_worker: msgspec.msgpack.Decoder[ToWorker] = msgspec.msgpack.Decoder(ToWorker)
+_from_worker: msgspec.msgpack.Decoder[FromWorker] = msgspec.msgpack.Decoder(FromWorker)
+
+
+class BrokenFrame(Exception):
+    """The bytes on the pipe are no frames: the worker that sent them cannot be trusted any more."""
+
+
+def frame(message: ToWorker | FromWorker) -> bytearray:
+    """Returns a message as one frame."""
+    buffer = bytearray(LENGTH_BYTES)
+    _encoder.encode_into(message, buffer, LENGTH_BYTES)
+    buffer[:LENGTH_BYTES] = (len(buffer) - LENGTH_BYTES).to_bytes(LENGTH_BYTES, "big")
+    return buffer
+
+
+def frame_length(prefix: bytes | bytearray | memoryview) -> int:
+    """Returns how many bytes follow a frame's 4-byte prefix. Raises `BrokenFrame`."""
+    length = int.from_bytes(prefix, "big")
+    if not 0 < length <= LARGEST_FRAME_BYTES:
+        raise BrokenFrame(f"a frame of {length} bytes")
+    return length
+
+
+def to_worker(payload: bytes | bytearray | memoryview) -> ToWorker:
+    """Decodes what the server sent. Raises `BrokenFrame`."""
+    try:
+        return _to_worker.decode(payload)
+    except msgspec.DecodeError as fault:
+        raise BrokenFrame(str(fault)) from fault
+
+
+def from_worker(payload: bytes | bytearray | memoryview) -> FromWorker:
+    """Decodes what a worker sent. Raises `BrokenFrame`."""
+    try:
+        return _from_worker.decode(payload)
+    except msgspec.DecodeError as fault:
+        raise BrokenFrame(str(fault)) from fault
+
+
+class FrameReader:
+    """Puts a stream of bytes together to payloads. Holds at most one frame and what came with its end."""
+
+    __slots__ = ("_held", "_need")
+
+    def __init__(self) -> None:
+        self._held = bytearray()
+        self._need: int | None = None
+
+    def feed(self, received: bytes | bytearray | memoryview) -> list[bytes]:
+        """Returns the payloads that are complete now, in order. Raises `BrokenFrame`."""
+        self._held += received
+        payloads = []
+        while (need := self._needed()) is not None and len(self._held) >= LENGTH_BYTES + need:
+            payloads.append(bytes(memoryview(self._held)[LENGTH_BYTES : LENGTH_BYTES + need]))
+            del self._held[: LENGTH_BYTES + need]
+            self._need = None
+        return payloads
+
+    def _needed(self) -> int | None:
+        if self._need is None and len(self._held) >= LENGTH_BYTES:
+            self._need = frame_length(self._held[:LENGTH_BYTES])
+        return self._need

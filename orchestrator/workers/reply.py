@@ -1,0 +1,69 @@
+"""Replies in a worker process: a prompt in, deltas out as they are decoded, several replies side by side."""
+
+from collections.abc import Sequence
+from typing import assert_never
+
+from modalities.ports import (
+    ChatMessage,
+    LanguageModel,
+    Prompt,
+    ReplyDelta,
+    TextDelta,
+    Tool,
+    ToolCall,
+    ToolCallDelta,
+)
+from orchestrator.scheduling.work import Replied, Reply, ReplyCall, ReplyText
+from orchestrator.workers.desk import Tell, Wanted
+from orchestrator.workers.frames import Task
+
+
+class Replier:
+    """Called by as many threads at once as the engine takes; a cancel is honoured at the next delta."""
+
+    def __init__(self, model: LanguageModel) -> None:
+        self._model = model
+
+    def probe(self) -> str:
+        """Generates a token or two."""
+        self._model.generate(Prompt((ChatMessage("user", "Hello"),), max_tokens=2), lambda _: True)
+        return type(self._model).__name__
+
+    def do(self, tasks: Sequence[Task], tell: Tell, wanted: Wanted) -> None:
+        for task in tasks:
+            self._reply(task, tell, wanted)
+
+    def _reply(self, task: Task, tell: Tell, wanted: Wanted) -> None:
+        if not isinstance(task.work, Reply):
+            raise TypeError(f"a language model was given {type(task.work).__name__}")
+        job_id = task.job_id
+
+        def emit(delta: ReplyDelta) -> bool:
+            if not wanted(job_id):
+                return False
+            match delta:
+                case TextDelta():
+                    tell(ReplyText(job_id, delta.text))
+                case ToolCallDelta():
+                    tell(ReplyCall(job_id, delta.index, delta.arguments, delta.name))
+                case _:
+                    assert_never(delta)
+            return True
+
+        end = self._model.generate(prompt_of(task.work), emit)
+        tell(Replied(job_id, end.finish_reason, end.input_tokens, end.cached_tokens, end.output_tokens))
+
+
+def prompt_of(work: Reply) -> Prompt:
+    """Returns the prompt that a job asks to continue."""
+    messages = tuple(
+        ChatMessage(
+            message.role,
+            message.content,
+            tuple(ToolCall(call.call_id, call.name, call.arguments) for call in message.tool_calls),
+            message.tool_call_id,
+        )
+        for message in work.messages
+    )
+    tools = tuple(Tool(tool.name, tool.description, tool.parameters) for tool in work.tools)
+    return Prompt(messages, tools, work.tool_choice, work.max_tokens, work.temperature, work.cache_key)
