@@ -88,7 +88,12 @@ class App {
     document.addEventListener("visibilitychange", () => this.#seen());
     addEventListener("online", () => this.#line.hurry());
     addEventListener("pagehide", () => this.#hangUp());
-    addEventListener("error", ({ message }) => this.#show({ kind: "page-fault", detail: message }));
+    addEventListener("error", ({ error, message }) => {
+      // What comes without an error object is a browser's remark about layout or a foreign script's fault.
+      if (error) {
+        this.#show({ kind: "page-fault", detail: message });
+      }
+    });
     addEventListener("unhandledrejection", ({ reason }) => this.#show({ kind: "page-fault", detail: String(reason) }));
     addEventListener("resize", () => this.#sampling ?? this.#strings.rest());
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.#strings.rest());
@@ -195,7 +200,7 @@ class App {
     this.#drawer.close();
     this.#at("talk").focus();
     this.#show(null);
-    if (waiting(this.#conversation).length > 0) {
+    if (this.#line.state === "idle" && waiting(this.#conversation).length > 0) {
       this.#writeMode();
     }
   }

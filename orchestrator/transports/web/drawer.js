@@ -13,6 +13,7 @@ export class Drawer {
   #document;
   #log;
   #facts;
+  #media;
   #shown = null;
   #timer = null;
 
@@ -35,8 +36,6 @@ export class Drawer {
     this.#media = document.defaultView.matchMedia(COVERS);
     this.#media.addEventListener("change", () => this.#cover());
   }
-
-  #media;
 
   get isOpen() {
     return !this.#at("details").hidden;

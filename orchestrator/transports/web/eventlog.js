@@ -47,13 +47,16 @@ export class EventLog {
   }
 }
 
-/** An event's fields as one line of JSON, at most `LONGEST` characters; base64 sound is named, not shown. */
+/** Fields that are named but not shown: base64 sound, and what lets others into the session. */
+const NOT_SHOWN = { audio: "(sound)", secret: "(secret)" };
+
+/** An event's fields as one line of JSON, at most `LONGEST` characters. */
 export function summary(event) {
   const text = JSON.stringify(event, function shown(key, value) {
     if (this === event && (key === "type" || key === "event_id")) {
       return undefined;
     }
-    return key === "audio" && typeof value === "string" ? "(sound)" : value;
+    return typeof value === "string" && Object.hasOwn(NOT_SHOWN, key) ? NOT_SHOWN[key] : value;
   });
   const short = text === "{}" ? "" : text;
   return short.length <= LONGEST ? short : `${short.slice(0, LONGEST - 1)}…`;

@@ -175,8 +175,8 @@ test("a paused log keeps still, counts what passes, and goes on afterwards", () 
   assert.deepEqual(log.rows.map((row) => row.type), ["a", "c"]);
 });
 
-test("a log line leaves out ids and sound, and keeps the rest", () => {
-  const event = { type: "t", event_id: "e1", audio: "QUJD", item: { type: "message", id: "i1" } };
-  assert.equal(summary(event), '{"audio":"(sound)","item":{"type":"message","id":"i1"}}');
+test("a log line leaves out ids, sound and secrets, and keeps the rest", () => {
+  const event = { type: "t", event_id: "e1", audio: "QUJD", session: { audio: { speed: 1 }, chorale: { secret: "s" } } };
+  assert.equal(summary(event), '{"audio":"(sound)","session":{"audio":{"speed":1},"chorale":{"secret":"(secret)"}}}');
   assert.equal(summary({ type: "t", event_id: "e" }), "");
 });
