@@ -1,0 +1,134 @@
+"""`chorale check`: is everything there that a configuration needs? Starts nothing."""
+
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from orchestrator.cli.outcome import CONFIGURATION, FAILED, refuse
+
+if TYPE_CHECKING:
+    from orchestrator.settings import Settings
+
+EXAMPLES = """\b
+Examples:
+  chorale check                                 the defaults
+  chorale check --config configs/default.yaml
+  chorale check -c mine.yaml && chorale serve -c mine.yaml
+
+\b
+Exit codes: 0 all is there, 1 the machine is not ready (the port is taken), 2 the configuration is wrong or a model
+is missing.
+"""
+
+
+class Outcome(Enum):
+    """How a check ended, and with which exit code."""
+
+    FINE = ("ok", 0)
+    NOTE = ("note", 0)
+    BUSY = ("fault", FAILED)
+    WRONG = ("fault", CONFIGURATION)
+
+    @property
+    def word(self) -> str:
+        return self.value[0]
+
+    @property
+    def exit_code(self) -> int:
+        return self.value[1]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One row of the table."""
+
+    subject: str
+    outcome: Outcome
+    text: str
+
+
+def check(
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            "--config", "-c", metavar="FILE", help="The configuration; without one the defaults hold."
+        ),
+    ] = None,
+) -> None:
+    """Check that everything is there.
+
+    Looks at the configuration, the key file, the port, and the models of every worker. Starts nothing.
+    """
+    from orchestrator import settings
+    from orchestrator.errors import ConfigError
+
+    try:
+        loaded = settings.load(config)
+    except ConfigError as error:
+        refuse(str(error), CONFIGURATION)
+    findings = [Finding("configuration", Outcome.FINE, str(config or "the defaults")), *examine(loaded)]
+    _show(findings)
+    raise typer.Exit(max(finding.outcome.exit_code for finding in findings))
+
+
+def examine(settings: "Settings") -> Iterator[Finding]:
+    """Yields everything that was looked at."""
+    yield from _keys(settings)
+    yield _port(settings)
+    yield from _workers(settings)
+
+
+def _keys(settings: "Settings") -> Iterator[Finding]:
+    from orchestrator.errors import ConfigError
+    from orchestrator.transports.key_file import read_key_file
+
+    path = settings.server.key_file
+    if path is None:
+        yield Finding("keys", Outcome.FINE, f"none needed: only this machine reaches {settings.server.host}")
+        return
+    try:
+        ring = read_key_file(path)
+    except ConfigError as error:
+        yield Finding("keys", Outcome.WRONG, str(error))
+        return
+    yield Finding("keys", Outcome.FINE, f"{path}: {len(ring)}")
+    if stat.S_IMODE(path.stat().st_mode) & 0o077:
+        yield Finding("keys", Outcome.NOTE, f"others on this machine may read them: chmod 600 {path}")
+
+
+def _port(settings: "Settings") -> Finding:
+    from orchestrator.transports.server import listen
+
+    server = settings.server
+    where = f"{server.host}:{server.port}"
+    try:
+        sockets = listen(server.host, server.port)
+    except OSError as error:
+        return Finding("address", Outcome.BUSY, f"{where}: {error.strerror}")
+    for one in sockets:
+        one.close()
+    return Finding("address", Outcome.FINE, where if server.port else f"{server.host}, any free port")
+
+
+def _workers(settings: "Settings") -> Iterator[Finding]:
+    yield from ()
+
+
+def _show(findings: list[Finding]) -> None:
+    """Prints a table."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    styles = {Outcome.FINE: "green", Outcome.NOTE: "yellow", Outcome.BUSY: "red", Outcome.WRONG: "red"}
+    table = Table(box=box.SIMPLE, pad_edge=False, show_header=False)
+    for finding in findings:
+        outcome = Text(finding.outcome.word, styles[finding.outcome])
+        table.add_row(finding.subject, outcome, Text(finding.text))
+    Console().print(table)
