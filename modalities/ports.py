@@ -96,7 +96,8 @@ class Prompt:
 
     `tool_choice`: ``auto``, ``none``, ``required`` or the name of one tool behind ``=`` (``=get_weather``).
     `cache_key` is the same for successive prompts of one session, so that an engine can reuse its prefix.
-    `max_tokens` None leaves the limit to the engine's configuration.
+    `max_tokens` None leaves the limit to the engine's configuration. An engine that samples does it by `seed`, where
+    one is given: a repeat of the same prompt then says the same again, and can continue what a lost run had begun.
     """
 
     messages: tuple[ChatMessage, ...]
@@ -105,6 +106,7 @@ class Prompt:
     max_tokens: int | None = None
     temperature: float | None = None
     cache_key: str = ""
+    seed: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
