@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from typing import assert_never
+from zlib import crc32
 
 from modalities.ports import (
     ChatMessage,
@@ -50,12 +51,15 @@ class Replier:
                     assert_never(delta)
             return True
 
-        end = self._model.generate(prompt_of(task.work), emit)
+        end = self._model.generate(prompt_of(task.work, job_id), emit)
         tell(Replied(job_id, end.finish_reason, end.input_tokens, end.cached_tokens, end.output_tokens))
 
 
-def prompt_of(work: Reply) -> Prompt:
-    """Returns the prompt that a job asks to continue."""
+def prompt_of(work: Reply, job_id: str) -> Prompt:
+    """Returns the prompt that a job asks to continue.
+
+    Its seed follows from the job: a repeat after a lost worker writes the same reply again, another job another one.
+    """
     messages = tuple(
         ChatMessage(
             message.role,
@@ -66,4 +70,5 @@ def prompt_of(work: Reply) -> Prompt:
         for message in work.messages
     )
     tools = tuple(Tool(tool.name, tool.description, tool.parameters) for tool in work.tools)
-    return Prompt(messages, tools, work.tool_choice, work.max_tokens, work.temperature, work.cache_key)
+    seed = crc32(job_id.encode()) >> 1  # 31 bits: engines take a signed or an unsigned integer
+    return Prompt(messages, tools, work.tool_choice, work.max_tokens, work.temperature, work.cache_key, seed)
