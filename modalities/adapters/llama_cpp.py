@@ -76,8 +76,9 @@ class LlamaCpp:
             "stream_options": {"include_usage": True},
             "return_progress": True,
         }
-        if settings.seed is not None:
-            request["seed"] = settings.seed
+        seed = prompt.seed if settings.seed is None else settings.seed
+        if seed is not None:
+            request["seed"] = seed
         return request
 
 
