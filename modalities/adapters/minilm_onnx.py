@@ -5,14 +5,13 @@ Model: https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2 (Apache-2.0
 length.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from modalities.adapters.options import settings_from
 from modalities.adapters.packages import package_file
 from modalities.errors import AdapterUnavailable
 
@@ -71,11 +70,6 @@ class MiniLmOnnx:
         length = np.linalg.norm(vectors, axis=1, keepdims=True)
         unit: NDArray[np.float32] = vectors / np.maximum(length, 1e-12)
         return unit
-
-
-def minilm_onnx(options: Mapping[str, object]) -> MiniLmOnnx:
-    """Builds the embedder from a configuration's options."""
-    return MiniLmOnnx(settings_from(MiniLmSettings, "minilm_onnx", options))
 
 
 def _found(path: str | None, packaged: tuple[str, str]) -> Path:

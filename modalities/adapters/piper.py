@@ -4,13 +4,12 @@
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from modalities.adapters.options import settings_from
 from modalities.adapters.packages import package_file
 from modalities.errors import AdapterUnavailable
 from modalities.ports import Pcm
@@ -62,11 +61,6 @@ class Piper:
         )
         for chunk in self._voice.synthesize(text, config):
             yield np.asarray(chunk.audio_int16_array, dtype=np.int16)
-
-
-def piper(options: Mapping[str, object]) -> Piper:
-    """Builds the synthesiser from a configuration's options."""
-    return Piper(settings_from(PiperSettings, "piper", options))
 
 
 def _session(file: Path, threads: int) -> object:

@@ -3,13 +3,12 @@
 Needs the extra ``chorale[torch]``. The default stack uses `minilm_onnx` instead, the same model at a third of the time.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from modalities.adapters.options import settings_from
 from modalities.adapters.packages import package_file
 from modalities.errors import AdapterUnavailable
 
@@ -55,10 +54,3 @@ class SentenceTransformerEmbedder:
             list(texts), normalize_embeddings=True, convert_to_numpy=True, show_progress_bar=False
         )
         return np.asarray(vectors, dtype=np.float32).reshape(len(texts), self.dimensions)
-
-
-def sentence_transformer(options: Mapping[str, object]) -> SentenceTransformerEmbedder:
-    """Builds the embedder from a configuration's options."""
-    return SentenceTransformerEmbedder(
-        settings_from(SentenceTransformerSettings, "sentence_transformer", options)
-    )

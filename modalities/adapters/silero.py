@@ -5,6 +5,7 @@ Network: https://github.com/snakers4/silero-vad (MIT), version 6: 512 new sample
 window before, and an LSTM state of 2 x 128.
 """
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -20,21 +21,31 @@ _LSTM = 128
 STATE_WIDTH = _PAST + 2 * _LSTM
 
 
+@dataclass(frozen=True, slots=True)
+class SileroSettings:
+    """What a configuration may say. `path` None takes the network of the installed ``silero-vad`` package."""
+
+    path: str | None = None
+    threads: int = 1
+
+
 class SileroDetector:
     """Judges windows of many streams in one call, on one thread.
 
     A stream's state is one row: the last 64 samples, then the LSTM's hidden and cell vectors.
     """
 
-    def __init__(self, path: str | None = None, threads: int = 1) -> None:
-        """Loads the network from `path`, else from the installed ``silero-vad`` package."""
+    def __init__(self, settings: SileroSettings | None = None) -> None:
+        """Loads the network. Raises `AdapterUnavailable` where it is missing."""
         import onnxruntime as ort
 
+        settings = settings or SileroSettings()
+        path = settings.path
         file = Path(path) if path else package_file("silero_vad", "data/silero_vad.onnx")
         if file is None or not file.is_file():
             raise AdapterUnavailable(str(path or "the Silero VAD model"), "pip install --no-deps silero-vad")
         options = ort.SessionOptions()
-        options.intra_op_num_threads = threads
+        options.intra_op_num_threads = settings.threads
         options.inter_op_num_threads = 1
         options.log_severity_level = 3
         # Spinning would keep a core busy between ticks for nothing.

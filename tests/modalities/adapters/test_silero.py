@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from modalities.adapters.silero import STATE_WIDTH, WINDOW, SileroDetector
+from modalities.adapters.silero import STATE_WIDTH, WINDOW, SileroDetector, SileroSettings
 from modalities.errors import AdapterUnavailable
 from modalities.ports import VoiceActivityDetector
 from tests.modalities.adapters.recordings import recordings
@@ -109,4 +109,4 @@ def test_silero_does_not_import_the_package_that_carries_the_model() -> None:
 def test_silero_names_the_command_that_installs_a_missing_model() -> None:
     """A path without a model is told with the command that helps, not with a stack of ONNX errors."""
     with pytest.raises(AdapterUnavailable, match="pip install"):
-        SileroDetector(path="/nonexistent/silero.onnx")
+        SileroDetector(SileroSettings(path="/nonexistent/silero.onnx"))
