@@ -9,17 +9,17 @@ from typing import Any, BinaryIO, Self
 
 import httpx
 import numpy as np
-from aiortc import RTCConfiguration, RTCPeerConnection, RTCRtpSender, RTCSessionDescription
+from aiortc import RTCRtpSender, RTCSessionDescription
 
 from orchestrator.clients.address import Address, CallFailed, Event, ServerAway, refusal
 from orchestrator.clients.earpiece import Earpiece, ReceivedSound
 from orchestrator.clients.microphone import Microphone
+from orchestrator.clients.peer import close_peer, new_peer, use_loopback_if_alone
 from orchestrator.clients.recording import CALL_RATE_HZ, Samples, read_recording
 
 CHANNEL = "oai-events"
 MAX_EVENTS = 16_384
 CONNECT_WITHIN_S = 20.0
-LOOPBACK = "127.0.0.1"
 
 
 class RealtimeCall:
@@ -27,7 +27,7 @@ class RealtimeCall:
     is said), events both ways, and everything received is kept for `received_pcm`."""
 
     def __init__(self) -> None:
-        self._peer = RTCPeerConnection(RTCConfiguration(iceServers=[]))
+        self._peer = new_peer()
         self.microphone = Microphone()
         self._earpiece = Earpiece()
         self._events: asyncio.Queue[Event | None] = asyncio.Queue(MAX_EVENTS)
@@ -69,7 +69,7 @@ class RealtimeCall:
                 raise CallFailed(f"the call did not connect within {connect_within_s:.0f} s") from None
             yield call
         finally:
-            await call._peer.close()
+            await close_peer(call._peer)
 
     async def send(self, event: Mapping[str, Any]) -> None:
         """Sends an event. Raises `CallFailed` if the call has ended."""
@@ -108,7 +108,7 @@ class RealtimeCall:
         return self._earpiece.count
 
     async def _dial(self, address: Address, session: Mapping[str, Any] | None) -> None:
-        _use_loopback_if_alone(self._peer)
+        use_loopback_if_alone(self._peer)
         await self._peer.setLocalDescription(await self._peer.createOffer())
         offer = self._peer.localDescription.sdp
         try:
@@ -162,16 +162,3 @@ def _body(offer: str, session: Mapping[str, Any] | None) -> dict[str, Any]:
 
 def _reason(error: Exception) -> str:
     return str(error) or type(error).__name__
-
-
-def _use_loopback_if_alone(peer: RTCPeerConnection) -> None:
-    """Lets a machine without any network call itself: aioice leaves loopback out, whatever else there is."""
-    for transceiver in peer.getTransceivers():
-        connection: Any = transceiver.receiver.transport.transport._connection
-        usual = connection.get_component_candidates
-
-        async def gather(component: int, addresses: list[str], usual: Any = usual) -> list[Any]:
-            found: list[Any] = await usual(component, addresses or [LOOPBACK])
-            return found
-
-        connection.get_component_candidates = gather

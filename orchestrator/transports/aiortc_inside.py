@@ -86,6 +86,7 @@ class TrackReceiver:
         self._reports: asyncio.Task[None] | None = None
         self._rtcp_source: int | None = None
         self._sender_report: tuple[int, int, int] | None = None
+        self._stopped = False
         self._track: object = None
         self._untap: Callable[[], None] | None = None
 
@@ -105,7 +106,7 @@ class TrackReceiver:
 
     async def receive(self, parameters: RTCRtpReceiveParameters) -> None:
         """Begins to take packets; aiortc calls this once DTLS is done, and again after each negotiation."""
-        if self._reports is not None:
+        if self._reports is not None or self._stopped:
             return
         names = {codec.value.lower(): codec for codec in SoundCodec}
         for agreed in parameters.codecs:
@@ -118,6 +119,7 @@ class TrackReceiver:
 
     async def stop(self) -> None:
         """Takes no more packets. Idempotent."""
+        self._stopped = True
         if self._untap is not None:
             self._untap()
             self._untap = None
@@ -232,6 +234,28 @@ def _restrict(connection: Any, wanted: Sequence[str] | None) -> None:
         return await usual(component, list(wanted) if wanted is not None else addresses or [LOOPBACK])
 
     connection.get_component_candidates = gather
+
+
+async def close_peer(peer: RTCPeerConnection) -> None:
+    """Closes a peer so that nothing of it is left, also one that was just about to connect.
+
+    aiortc then goes on connecting in a task of its own: it would start what was stopped before it began, find the data
+    channel's transport closed (an exception that nobody awaits), and check consent for ever. So there is nothing left
+    to go on with.
+    """
+    if peer.sctp is not None:
+        peer.sctp.start = _nothing  # type: ignore[assignment]
+    for transceiver in peer.getTransceivers():
+        transceiver.sender.send = _nothing  # type: ignore[assignment]
+        transceiver.receiver.receive = _nothing  # type: ignore[assignment]
+    for transport in _ice_transports(peer):
+        transport._connection.query_consent = _nothing
+    peer._RTCPeerConnection__remoteIce.clear()  # type: ignore[attr-defined]
+    await peer.close()
+
+
+async def _nothing(*_: object) -> None:
+    """Stands in for what is not to begin any more."""
 
 
 def _ice_transports(peer: RTCPeerConnection) -> Sequence[Any]:

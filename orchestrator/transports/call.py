@@ -18,7 +18,12 @@ from aiortc.exceptions import InvalidStateError, OperationError
 from orchestrator.clock import Clock
 from orchestrator.errors import ChoraleError, SessionClosed, WireError
 from orchestrator.sessions.links import SessionPort
-from orchestrator.transports.aiortc_inside import choose_addresses, replace_receiver, round_trip_us
+from orchestrator.transports.aiortc_inside import (
+    choose_addresses,
+    close_peer,
+    replace_receiver,
+    round_trip_us,
+)
 from orchestrator.transports.call_link import CallLink
 from orchestrator.transports.offers import Offer, add_addresses
 from orchestrator.transports.outbox import TOO_MANY_TOLD, Closing
@@ -158,11 +163,17 @@ class Call:
     def _state_changed(self) -> None:
         state = self._peer.connectionState if self._peer is not None else "closed"
         if state == "connected":
-            self.was_connected = True
-            if self._ice_timer is not None:
-                self._ice_timer.cancel()
+            self._maybe_established()
         elif state in ("failed", "closed"):
             self.end(f"the connection is {state}")
+
+    def _maybe_established(self) -> None:
+        """A call counts as connected when its data channel, if it is to have one, is open too."""
+        if self._channel is None and self._offer.max_message_bytes is not None:
+            return
+        self.was_connected = True
+        if self._ice_timer is not None:
+            self._ice_timer.cancel()
 
     def _channel_opened(self, channel: RTCDataChannel) -> None:
         if channel.label != CHANNEL or self._channel is not None:
@@ -171,6 +182,7 @@ class Call:
         self._channel = channel
         channel.on("message", self._message)
         self._link.open(channel)
+        self._maybe_established()
 
     def _message(self, message: str | bytes) -> None:
         if self._inbox.full() or self._inbox_bytes + len(message) > MAX_UNREAD_BYTES:
@@ -216,7 +228,7 @@ class Call:
         try:
             if self._peer is not None:
                 async with asyncio.timeout(CLOSE_WITHIN_S):
-                    await self._peer.close()
+                    await close_peer(self._peer)
         except TimeoutError:
             _log.warning(
                 "the peer connection of call %s did not close within %.0f s", self.id, CLOSE_WITHIN_S

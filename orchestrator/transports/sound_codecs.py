@@ -199,7 +199,8 @@ class G711Encoder:
     def __init__(self, codec: SoundCodec) -> None:
         self._compress = g711.encode_mulaw if codec is SoundCodec.PCMU else g711.encode_alaw
         self._resampler = Resampler(RATE_HZ, G711_RATE_HZ)
-        self._ready = self._resampler.feed(np.zeros(FRAME_SAMPLES, np.int16))
+        held_back = self.ticks - len(Resampler(RATE_HZ, G711_RATE_HZ).feed(np.zeros(FRAME_SAMPLES, np.int16)))
+        self._ready = np.zeros(held_back, np.int16)
 
     def encode(self, pcm: bytes | None) -> bytes:
         """Returns the packet of one frame (`FRAME_BYTES`, None is silence)."""

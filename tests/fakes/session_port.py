@@ -1,10 +1,8 @@
 """Sessions for calls: as those of the WebSocket tests, with a real ring, and a note of what was played out."""
 
-import asyncio
-
 from modalities.ports import SPEECH_RATE_HZ, Pcm
 from orchestrator.buffers.audio import SpeechBuffer
-from orchestrator.errors import Overloaded
+from orchestrator.errors import Overloaded, SessionClosed
 from orchestrator.sessions.links import Link, LinkKind, SessionRequest
 from orchestrator.transports import partial
 from tests.transports.fake_sessions import FakeDirectory, FakeIntake, FakeSession
@@ -34,14 +32,19 @@ class RingIntake(FakeIntake):
 
 
 class CallSession(FakeSession):
-    """Notes which responses were played out, and lets a test wait for it."""
+    """Notes which responses were played out."""
 
     def __init__(self, request: SessionRequest, kind: LinkKind) -> None:
         super().__init__(request, kind)
         self.ring = RingIntake()
         self.intake = self.ring
         self.drained: list[str] = []
-        self.drain = asyncio.Event()
+        self.refuses_links = False
+
+    def attach(self, link: Link) -> int:
+        if self.refuses_links:
+            raise SessionClosed("The session has ended.")
+        return super().attach(link)
 
     @property
     def link(self) -> Link:
@@ -51,17 +54,19 @@ class CallSession(FakeSession):
 
     def playout_drained(self, response_id: str) -> None:
         self.drained.append(response_id)
-        self.drain.set()
 
 
 class CallDirectory(FakeDirectory):
     """Opens `CallSession`s."""
+
+    refuse_links = False
 
     def open(self, request: SessionRequest, kind: LinkKind) -> CallSession:
         if len(self.living) >= self.capacity:
             raise Overloaded("the server has no room for another session", 7.0)
         partial.check(request.initial)
         session = CallSession(request, kind)
+        session.refuses_links = self.refuse_links
         self.sessions.append(session)
         return session
 
