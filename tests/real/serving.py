@@ -29,7 +29,7 @@ def serving(log: Path, environment: Mapping[str, str] = {}) -> Iterator[str]:
     """Yields the URL of a server that is ready; it has ended in good order afterwards. `log` gets what it prints."""
     port = free_port()
     url = f"http://127.0.0.1:{port}"
-    command = [sys.executable, "-m", "orchestrator.cli.main", "serve", "--config", "configs/default.yaml"]
+    command = [str(Path(sys.executable).with_name("chorale")), "serve", "--config", "configs/default.yaml"]
     settings = {**os.environ, "CHORALE_SERVER__PORT": str(port), **environment}
     with log.open("wb") as output:
         process = subprocess.Popen(command, cwd=ROOT, env=settings, stdout=output, stderr=subprocess.STDOUT)
