@@ -37,6 +37,7 @@ def names(role: Role) -> list[str]:
 def build(role: Role, name: str, options: Mapping[str, object]) -> Any:  # the port depends on the role
     """Returns the adapter, loaded and ready. Raises `UnknownAdapter` for a name or option that does not exist and
     `AdapterUnavailable` where its library or model is missing."""
+    name = name.replace("-", "_")
     place = ADAPTERS.get((role, name))
     if place is None:
         raise UnknownAdapter(f"there is no engine '{name}' for {role}; known: {', '.join(names(role))}")
