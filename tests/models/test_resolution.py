@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from orchestrator.cli.models import app
 from orchestrator.errors import ConfigError, ModelMissing
-from orchestrator.models import CATALOGUE, resolve, whisper_base
+from orchestrator.models import CATALOGUE, Model, resolve, whisper_base
 from orchestrator.models.resolution import Fetch
 
 
