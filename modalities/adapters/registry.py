@@ -34,13 +34,24 @@ def names(role: Role) -> list[str]:
     return [name for known, name in ADAPTERS if known == role]
 
 
+def settings_of(role: Role, name: str) -> type[Any]:  # the dataclass depends on the adapter
+    """Returns the dataclass of an adapter's options. Raises `UnknownAdapter`; loads no library."""
+    module, _, settings = _place(role, name).split(":")
+    found: type[Any] = getattr(import_module(f"modalities.adapters.{module}"), settings)
+    return found
+
+
 def build(role: Role, name: str, options: Mapping[str, object]) -> Any:  # the port depends on the role
     """Returns the adapter, loaded and ready. Raises `UnknownAdapter` for a name or option that does not exist and
     `AdapterUnavailable` where its library or model is missing."""
+    module, adapter, settings = _place(role, name).split(":")
+    found = import_module(f"modalities.adapters.{module}")
+    return getattr(found, adapter)(settings_from(getattr(found, settings), name.replace("-", "_"), options))
+
+
+def _place(role: Role, name: str) -> str:
     name = name.replace("-", "_")
     place = ADAPTERS.get((role, name))
     if place is None:
         raise UnknownAdapter(f"there is no engine '{name}' for {role}; known: {', '.join(names(role))}")
-    module, adapter, settings = place.split(":")
-    found = import_module(f"modalities.adapters.{module}")
-    return getattr(found, adapter)(settings_from(getattr(found, settings), name, options))
+    return place
