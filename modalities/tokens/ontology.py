@@ -29,11 +29,15 @@ class SlotType:
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """What somebody may want; `slots` are the names of its slots."""
+    """What somebody may want; `slots` are the names of its slots.
+
+    A text with one of the words `never_with` is not meant so: sentence vectors hardly tell on from off.
+    """
 
     name: str
     examples: tuple[str, ...]
-    slots: tuple[str, ...]
+    slots: tuple[str, ...] = ()
+    never_with: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +95,9 @@ def _intent(
         faults.append(f"intents.{name}.examples: at least one is needed")
     wanted = _texts(settings.get("slots", []), f"intents.{name}.slots", faults)
     faults += [f"intents.{name}.slots: there is no slot {slot!r}" for slot in wanted if slot not in slots]
-    _only(settings, {"examples", "slots"}, f"intents.{name}.", faults)
-    return Intent(name, examples, wanted)
+    never_with = _texts(settings.get("never_with", []), f"intents.{name}.never_with", faults)
+    _only(settings, {"examples", "slots", "never_with"}, f"intents.{name}.", faults)
+    return Intent(name, examples, wanted, frozenset(word.lower() for word in never_with))
 
 
 def _slot(name: str, settings: Mapping[str, object], faults: list[str]) -> SlotType:

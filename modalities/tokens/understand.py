@@ -1,5 +1,6 @@
 """Intent by the nearest example, slots by patterns: what a text means in a domain, with nothing trained."""
 
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -7,6 +8,8 @@ from numpy.typing import NDArray
 
 from modalities.ports import Embedder, Slot, Understanding
 from modalities.tokens.ontology import Domain, Intent, SlotType
+
+_WORD = re.compile(r"[^\W\d]+")
 
 LONGEST_TEXT = 4_000
 """Characters in which slots are looked for; nobody says more in one turn, and patterns cost time."""
@@ -30,21 +33,24 @@ class ExampleUnderstander:
         return [self._one(text, vector) for text, vector in zip(texts, vectors, strict=True)]
 
     def _one(self, text: str, vector: NDArray[np.float32]) -> Understanding:
-        intent, confidence = self._intent(vector)
+        intent, confidence = self._intent(text, vector)
         slots = find_slots(text, self._domain.slots_of(intent))
         return Understanding(vector, intent.name if intent else None, confidence, slots)
 
-    def _intent(self, vector: NDArray[np.float32]) -> tuple[Intent | None, float]:
+    def _intent(self, text: str, vector: NDArray[np.float32]) -> tuple[Intent | None, float]:
         """Returns the intent with the nearest example and its cosine; none where it is far or not clearly ahead."""
-        if not self._domain.intents:
+        intents = self._domain.intents
+        if not intents:
             return None, 0.0
         per_intent = np.maximum.reduceat(self._examples @ vector, self._first_of)
+        words = set(_WORD.findall(text[:LONGEST_TEXT].lower()))
+        per_intent[[bool(intent.never_with & words) for intent in intents]] = -1.0
         order = np.argsort(per_intent)
         best = float(per_intent[order[-1]])
         lead = best - float(per_intent[order[-2]]) if len(order) > 1 else best
         if best < self._domain.threshold or lead < self._domain.margin:
             return None, 0.0
-        return self._domain.intents[int(order[-1])], min(best, 1.0)
+        return intents[int(order[-1])], min(best, 1.0)
 
 
 def find_slots(text: str, types: Sequence[SlotType]) -> tuple[Slot, ...]:

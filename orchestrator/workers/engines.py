@@ -3,6 +3,7 @@
 from importlib import import_module
 from typing import Any
 
+from modalities.adapters.registry import Role, build
 from orchestrator.workers.desk import Craft
 from orchestrator.workers.frames import Configure
 
@@ -20,7 +21,6 @@ def load(configure: Configure) -> Craft:
         case "understand":
             from modalities.tokens.ontology import domain_from
             from modalities.tokens.understand import ExampleUnderstander
-
             from orchestrator.workers.understand import TextUnderstander
 
             domain = domain_from(configure.options.get(DOMAIN, {}))
@@ -35,11 +35,10 @@ def load(configure: Configure) -> Craft:
             return Speaker(_engine("speech", configure))
 
 
-def _engine(role: str, configure: Configure) -> Any:  # a port of `modalities.ports`, by role
+def _engine(role: Role, configure: Configure) -> Any:  # a port of `modalities.ports`, by role
     """Builds an engine by its name, or by ``package.module:factory``: anybody's own, called with the options."""
     options = {name: value for name, value in configure.options.items() if name != DOMAIN}
     module, colon, factory = configure.engine.partition(":")
     if colon:
         return getattr(import_module(module), factory)(options)
-    build = import_module("modalities.adapters.registry").build
     return build(role, configure.engine, options)

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from orchestrator.clock import MonotonicClock, seconds
 from orchestrator.scheduling.dispatcher import Dispatcher
@@ -20,6 +21,14 @@ PATIENCE_S = 60.0
 HASTY = Supervision(backoff_first_s=0.05, backoff_limit_s=0.2, drain_s=1.0)
 WATCHFUL = replace(HASTY, silence_s=1.0)
 """For tests of silence only: a machine under load may hold a healthy child up for a second."""
+
+
+def is_alive(pid: int) -> bool:
+    """A zombie is not alive."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except FileNotFoundError:
+        return False
 
 
 def engine(name: str) -> str:

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.workers.house import PATIENCE_S
-from tests.workers.test_process import is_alive
+from tests.workers.house import PATIENCE_S, is_alive
 
 
 @pytest.mark.parametrize("verb", ["forever", "hold"])

@@ -21,7 +21,7 @@ from orchestrator.scheduling.work import (
 from orchestrator.workers.spec import WorkerSpec
 from orchestrator.workers.supervision import Phase, Supervision
 from tests.scheduling.jobs import job
-from tests.workers.house import WATCHFUL, House, engine, house
+from tests.workers.house import WATCHFUL, House, engine, house, is_alive
 
 
 def llm(folder: Path, parallel: int = 2, name: str = "LanguageModel") -> WorkerSpec:
@@ -40,14 +40,6 @@ def pid_of(at: House, worker: str) -> int:
 
 def phase_of(at: House, worker: str) -> Phase:
     return next(state.phase for state in at.pool.states() if state.worker_id == worker)
-
-
-def is_alive(pid: int) -> bool:
-    """A zombie is not alive."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except FileNotFoundError:
-        return False
 
 
 # --- work -------------------------------------------------------------------------------------------------------------

@@ -1,0 +1,166 @@
+"""Tasks in a worker process: batches, cancels, and faults that become reports."""
+
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from modalities.errors import ModalityError
+from orchestrator.errors import Overloaded
+from orchestrator.scheduling.work import Failed, Report, Transcribed, Understand
+from orchestrator.workers.desk import Desk, Tell, Wanted, attempt
+from orchestrator.workers.frames import Task
+
+
+def _tasks(*ids: str) -> tuple[Task, ...]:
+    return tuple(Task(id, Understand(id)) for id in ids)
+
+
+class _Craft:
+    """Does what a function says."""
+
+    def __init__(self, do: Callable[[Sequence[Task], Tell, Wanted], None]) -> None:
+        self._do = do
+
+    def probe(self) -> str:
+        return "a craft"
+
+    def do(self, tasks: Sequence[Task], tell: Tell, wanted: Wanted) -> None:
+        self._do(tasks, tell, wanted)
+
+
+def _answer(tasks: Sequence[Task], tell: Tell, wanted: Wanted) -> None:
+    for task in tasks:
+        tell(Transcribed(task.job_id, f"in a batch of {len(tasks)}"))
+
+
+def _attempt(do: Callable[[Sequence[Task], Tell, Wanted], None], desk: Desk, *ids: str) -> list[Report]:
+    desk.add(_tasks(*ids))
+    told: list[Report] = []
+    attempt(_Craft(do), desk.take(), desk, told.append)
+    return told
+
+
+def _ends(told: list[Report]) -> dict[str, str]:
+    return {one.job_id: one.code if isinstance(one, Failed) else "done" for one in told}
+
+
+def test_desk_hands_out_batches_or_single_tasks() -> None:
+    """What was sent together stays together for the kinds that batch, and comes apart for the others."""
+    together, apart = Desk(batches=True), Desk(batches=False)
+    for desk in (together, apart):
+        desk.add(_tasks("a", "b"))
+        desk.add(_tasks("c"))
+    assert [together.take() for _ in range(2)] == [_tasks("a", "b"), _tasks("c")]
+    assert [apart.take() for _ in range(3)] == [_tasks("a"), _tasks("b"), _tasks("c")]
+
+
+def test_desk_cancel_counts_only_for_tasks_that_are_here() -> None:
+    """A cancel that comes late leaves nothing behind, so that ids do not pile up."""
+    desk = Desk(batches=True)
+    desk.add(_tasks("a"))
+    desk.cancel("a")
+    desk.cancel("never here")
+    assert not desk.wanted("a")
+    assert desk.wanted("never here")
+    desk.done("a")
+    desk.cancel("a")
+    assert desk.wanted("a")
+    assert (desk._open, desk._cancelled) == (set(), set())
+
+
+def test_attempt_tells_what_the_engine_tells() -> None:
+    """Without faults every task ends with its own report."""
+    told = _attempt(_answer, Desk(batches=True), "a", "b")
+    assert told == [Transcribed("a", "in a batch of 2"), Transcribed("b", "in a batch of 2")]
+
+
+def test_attempt_cancelled_tasks_do_not_reach_the_engine_and_still_end() -> None:
+    """The slot must come free: a last report says that the task was taken back."""
+    desk = Desk(batches=True)
+    desk.add(_tasks("a", "b"))
+    desk.cancel("a")
+    told: list[Report] = []
+    attempt(_Craft(_answer), desk.take(), desk, told.append)
+    assert told == [Transcribed("b", "in a batch of 1"), Failed("a", "cancelled", "taken back")]
+
+
+def test_attempt_engine_that_stops_for_a_cancel_ends_the_task() -> None:
+    """An engine may just return when its task is not wanted any more."""
+    desk = Desk(batches=False)
+
+    def do(tasks: Sequence[Task], tell: Tell, wanted: Wanted) -> None:
+        assert wanted("a")
+        desk.cancel("a")
+        assert not wanted("a")
+
+    assert _ends(_attempt(do, desk, "a")) == {"a": "cancelled"}
+
+
+def test_attempt_fault_in_a_batch_fails_the_guilty_only() -> None:
+    """The batch is tried one by one, without what had ended already."""
+    seen: list[list[str]] = []
+
+    def do(tasks: Sequence[Task], tell: Tell, wanted: Wanted) -> None:
+        ids = [task.job_id for task in tasks]
+        seen.append(ids)
+        if ids[0] == "a":
+            tell(Transcribed("a", "first"))
+        if "bad" in ids:
+            raise ValueError("no")
+        for id in ids:
+            tell(Transcribed(id, "fine"))
+
+    told = _attempt(do, Desk(batches=True), "a", "bad", "c")
+    assert seen == [["a", "bad", "c"], ["bad"], ["c"]]
+    assert _ends(told) == {"a": "done", "bad": "worker_failed", "c": "done"}
+    assert len(told) == 3, "exactly one end each"
+
+
+def test_attempt_engine_that_forgets_a_task_fails_it() -> None:
+    """Silence is an error, never an empty result (F-L7)."""
+    assert _ends(_attempt(lambda *_: None, Desk(batches=True), "a")) == {"a": "worker_failed"}
+
+
+def test_attempt_second_end_of_a_task_is_not_told() -> None:
+    """An engine cannot end a task twice, or tell of one that it was not given."""
+
+    def do(tasks: Sequence[Task], tell: Tell, wanted: Wanted) -> None:
+        _answer(tasks, tell, wanted)
+        _answer(tasks, tell, wanted)
+        tell(Transcribed("other", ""))
+
+    assert len(_attempt(do, Desk(batches=True), "a")) == 1
+
+
+def test_attempt_overload_of_a_remote_engine_keeps_its_retry_time() -> None:
+    """What the engine says about coming back reaches the client."""
+
+    def do(tasks: Sequence[Task], tell: Tell, wanted: Wanted) -> None:
+        raise Overloaded("the endpoint is busy", 7.0)
+
+    (report,) = _attempt(do, Desk(batches=False), "a")
+    assert isinstance(report, Failed)
+    assert (report.code, report.retry_after_s) == ("rate_limit_exceeded", 7.0)
+
+
+@pytest.mark.parametrize("fault", [ModalityError("path /secret/model"), RuntimeError("path /secret/model")])
+def test_attempt_fault_of_the_engine_is_told_without_its_words(fault: Exception) -> None:
+    """Clients learn that it failed; paths and traces are for the log."""
+
+    def do(tasks: Sequence[Task], tell: Tell, wanted: Wanted) -> None:
+        raise fault
+
+    (report,) = _attempt(do, Desk(batches=False), "a")
+    assert isinstance(report, Failed)
+    assert report.code == "worker_failed"
+    assert "secret" not in report.message
+
+
+def test_attempt_out_of_memory_ends_the_process() -> None:
+    """Nothing can be promised after it: it travels on and the process is started anew."""
+
+    def do(tasks: Sequence[Task], tell: Tell, wanted: Wanted) -> None:
+        raise MemoryError
+
+    with pytest.raises(MemoryError):
+        _attempt(do, Desk(batches=False), "a")

@@ -1,0 +1,86 @@
+"""Frames come out as they went in, however the pipe cuts them."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from orchestrator.scheduling.work import (
+    Failed,
+    Replied,
+    ReplyText,
+    SpeechPiece,
+    Transcribe,
+    Transcribed,
+    Understand,
+)
+from orchestrator.workers.frames import (
+    LARGEST_FRAME_BYTES,
+    Beat,
+    BrokenFrame,
+    Cancel,
+    Configure,
+    FrameReader,
+    FromWorker,
+    Loading,
+    Ready,
+    Run,
+    Task,
+    ToWorker,
+    Unable,
+    frame,
+    from_worker,
+    to_worker,
+)
+
+TO_WORKER: list[ToWorker] = [
+    Configure("asr", "engine", {"path": None, "n": 3, "deep": {"a": [1.5]}}, 2, 8, 5, 0.5, {"A": "b"}),
+    Run((Task("j1", Transcribe(0, 3, audio=b"\x00\x01" * 3)), Task("j2", Understand("hé")))),
+    Cancel("j1"),
+]
+FROM_WORKER: list[FromWorker] = [
+    Loading(),
+    Ready(1.5, 0.25, "a voice"),
+    Unable("no model", lasting=True),
+    Beat(),
+    ReplyText("j", "text"),
+    Replied("j", "stop"),
+    SpeechPiece("j", 0, 24_000, 2, b"\x01\x02\x03\x04"),
+    Transcribed("j", "words"),
+    Failed("j", "worker_failed", "no", 1.0),
+]
+
+
+@given(st.lists(st.integers(1, 40), max_size=200))
+def test_frames_any_cut_of_the_stream_gives_the_same_messages(cuts: list[int]) -> None:
+    """All kinds of messages in one stream, cut anywhere, come out equal and in order."""
+    stream = b"".join(frame(message) for message in FROM_WORKER * 2)
+    reader = FrameReader()
+    payloads = []
+    for cut in [*cuts, len(stream)]:
+        payloads += reader.feed(stream[:cut])
+        stream = stream[cut:]
+    assert [from_worker(payload) for payload in payloads] == FROM_WORKER * 2
+
+
+def test_frames_to_a_worker_come_out_as_they_went_in() -> None:
+    """Configuration, jobs and cancels survive the pipe."""
+    reader = FrameReader()
+    stream = b"".join(frame(message) for message in TO_WORKER)
+    assert [to_worker(payload) for payload in reader.feed(stream)] == TO_WORKER
+
+
+@pytest.mark.parametrize("prefix", [bytes(4), (LARGEST_FRAME_BYTES + 1).to_bytes(4, "big"), b"garb"])
+def test_frames_impossible_length_is_a_broken_pipe(prefix: bytes) -> None:
+    """Noise is found by its length before anything is kept for it."""
+    with pytest.raises(BrokenFrame):
+        FrameReader().feed(prefix)
+
+
+def test_frames_payload_of_no_known_message_is_broken() -> None:
+    """Valid length, invalid content: no half-decoded message."""
+    with pytest.raises(BrokenFrame):
+        from_worker(b"\xc1")
+    with pytest.raises(BrokenFrame):
+        from_worker(frame(Cancel("j"))[4:])
+    with pytest.raises(BrokenFrame):
+        to_worker(frame(Beat())[4:])

@@ -1,0 +1,104 @@
+"""The pool as its owner sees it: progress, readiness, states. Real processes, scripted engines."""
+
+import asyncio
+from pathlib import Path
+
+from orchestrator.clock import MonotonicClock
+from orchestrator.workers.pool import WorkerPool
+from orchestrator.workers.spec import PoolSettings, WorkerSpec
+from orchestrator.workers.supervision import Phase
+from tests.workers.house import PATIENCE_S, engine, house, is_alive
+
+
+def test_pool_tells_the_progress_of_every_worker(tmp_path: Path) -> None:
+    """Starting, loading, ready in so many seconds; or failed, and why."""
+
+    async def main() -> None:
+        specs = [
+            WorkerSpec("llm", engine("LanguageModel"), {"folder": str(tmp_path)}, count=2),
+            WorkerSpec("speech", engine("missing")),
+        ]
+        async with house(*specs) as at:
+            lines = {
+                worker: [line for one, line in at.progress if one == worker] for worker, _ in at.progress
+            }
+            assert set(lines) == {"llm-1", "llm-2", "speech-1"}
+            for worker in ("llm-1", "llm-2"):
+                assert lines[worker][:2] == ["starting", "loading"]
+                assert lines[worker][2].startswith("ready in ")
+            assert lines["speech-1"][2].startswith("failed: the parrot model is not available here")
+            assert not at.pool.ready
+
+    asyncio.run(main())
+
+
+def test_pool_is_ready_when_one_worker_of_each_kind_is(tmp_path: Path) -> None:
+    """A second worker of a kind that cannot start does not make the server unready."""
+
+    async def main() -> None:
+        good = WorkerSpec("llm", engine("LanguageModel"), {"folder": str(tmp_path)})
+        bad = WorkerSpec("speech", engine("missing"))
+        voice = WorkerSpec("speech", engine("Voice"))
+        async with house(good, voice) as at:
+            assert at.pool.ready
+        async with house(good, bad) as at:
+            assert not at.pool.ready
+
+    asyncio.run(main())
+
+
+def test_pool_offers_only_ready_workers_and_their_free_slots(tmp_path: Path) -> None:
+    """A batch worker is free or not; a language worker has the slots that are left."""
+
+    async def main() -> None:
+        specs = [
+            WorkerSpec("llm", engine("LanguageModel"), {"folder": str(tmp_path)}, parallel=3),
+            WorkerSpec("asr", engine("Recognizer"), {}, parallel=8),
+            WorkerSpec("speech", engine("missing")),
+        ]
+        async with house(*specs) as at:
+            free = {worker: slots.jobs for worker, slots in at.pool.free().items()}
+            assert free == {"llm-1": 3, "asr-1": 8}
+            at.submit("a", "forever")
+            await at.reports(1)
+            assert at.pool.free()["llm-1"].jobs == 2
+
+    asyncio.run(main())
+
+
+def test_pool_that_is_cancelled_leaves_no_process_behind(tmp_path: Path) -> None:
+    """Whoever cancels `run` gets it back with every child ended."""
+
+    async def main() -> None:
+        spec = WorkerSpec("llm", engine("LanguageModel"), {"folder": str(tmp_path)}, count=2)
+        pool = WorkerPool(PoolSettings((spec,)), MonotonicClock())
+        running = asyncio.create_task(pool.run())
+        async with asyncio.timeout(PATIENCE_S):
+            await pool.settled()
+            pids = [state.pid for state in pool.states()]
+            running.cancel()
+            await asyncio.wait({running})
+        assert running.cancelled()
+        assert not any(pid is None or is_alive(pid) for pid in pids)
+
+    asyncio.run(main())
+
+
+def test_pool_stopped_before_it_is_ready_ends(tmp_path: Path) -> None:
+    """A stop during the start waits for nothing that is not there yet."""
+
+    async def main() -> None:
+        spec = WorkerSpec("llm", engine("LanguageModel"), {"folder": str(tmp_path)})
+        pool = WorkerPool(PoolSettings((spec,)), MonotonicClock())
+        async with asyncio.timeout(PATIENCE_S), asyncio.TaskGroup() as tasks:
+            tasks.create_task(pool.run())
+            await asyncio.sleep(0)
+            await pool.stop()
+        assert [state.phase for state in pool.states()] == [Phase.STOPPED]
+
+    asyncio.run(main())
+
+
+def test_pool_with_nothing_to_do_is_ready() -> None:
+    """No workers, nothing missing."""
+    assert WorkerPool(PoolSettings(()), MonotonicClock()).ready

@@ -1,0 +1,120 @@
+"""Reply jobs become prompts, deltas become reports, cancels stop the engine."""
+
+from collections.abc import Callable
+
+import pytest
+
+from modalities.ports import (
+    ChatMessage,
+    Completion,
+    Prompt,
+    ReplyDelta,
+    TextDelta,
+    Tool,
+    ToolCall,
+    ToolCallDelta,
+)
+from orchestrator.scheduling.work import (
+    CallSpec,
+    PromptMessage,
+    Replied,
+    Reply,
+    ReplyCall,
+    ReplyText,
+    Report,
+    Speak,
+    ToolSpec,
+)
+from orchestrator.workers.frames import Task
+from orchestrator.workers.reply import Replier, prompt_of
+
+HELLO = Reply((PromptMessage("user", "hello"),))
+
+
+class _Model:
+    """Emits what it was made with and counts the steps it took."""
+
+    def __init__(self, *deltas: ReplyDelta) -> None:
+        self.deltas = deltas
+        self.steps = 0
+        self.prompts: list[Prompt] = []
+
+    def generate(self, prompt: Prompt, emit: Callable[[ReplyDelta], bool]) -> Completion:
+        self.prompts.append(prompt)
+        for delta in self.deltas:
+            self.steps += 1
+            if not emit(delta):
+                return Completion("cancelled", 3, 2, self.steps)
+        return Completion("stop", 3, 2, self.steps)
+
+
+def test_replier_tells_text_calls_and_the_end_in_order() -> None:
+    """Every delta becomes a report; the end carries the counts."""
+    told: list[Report] = []
+    model = _Model(TextDelta("Hi"), ToolCallDelta(0, "", "f", "c1"), ToolCallDelta(0, "{}"))
+    Replier(model).do([Task("j", HELLO)], told.append, lambda _: True)
+    assert told == [
+        ReplyText("j", "Hi"),
+        ReplyCall("j", 0, "", "f"),
+        ReplyCall("j", 0, "{}"),
+        Replied("j", "stop", 3, 2, 3),
+    ]
+
+
+def test_replier_cancel_stops_the_engine_within_one_step() -> None:
+    """After the cancel the engine learns it at its next delta, and that delta is not told."""
+    told: list[Report] = []
+    model = _Model(*(TextDelta(str(number)) for number in range(100)))
+    Replier(model).do([Task("j", HELLO)], told.append, lambda _: len(told) < 4)
+    assert model.steps == 5
+    assert told == [*(ReplyText("j", str(number)) for number in range(4)), Replied("j", "cancelled", 3, 2, 5)]
+
+
+def test_replier_other_work_is_a_fault() -> None:
+    """A sentence to say is no prompt."""
+    with pytest.raises(TypeError):
+        Replier(_Model()).do([Task("j", Speak("x"))], lambda _: None, lambda _: True)
+
+
+def test_replier_probe_asks_for_very_little() -> None:
+    """A real generation, short enough for every start."""
+    model = _Model(TextDelta("x"))
+    assert Replier(model).probe() == "_Model"
+    assert (model.steps, model.prompts[0].max_tokens) == (1, 2)
+
+
+def test_prompt_says_everything_the_job_says() -> None:
+    """Messages, calls, tools and limits arrive unchanged."""
+    work = Reply(
+        (
+            PromptMessage("system", "Be kind."),
+            PromptMessage("assistant", "", (CallSpec("c1", "f", "{}"),)),
+            PromptMessage("tool", "42", tool_call_id="c1"),
+        ),
+        (ToolSpec("f", "does f", '{"type":"object"}'),),
+        "=f",
+        17,
+        0.5,
+        "key",
+    )
+    prompt = prompt_of(work, "j")
+    assert prompt.messages == (
+        ChatMessage("system", "Be kind."),
+        ChatMessage("assistant", "", (ToolCall("c1", "f", "{}"),)),
+        ChatMessage("tool", "42", tool_call_id="c1"),
+    )
+    assert prompt.tools == (Tool("f", "does f", '{"type":"object"}'),)
+    assert (prompt.tool_choice, prompt.max_tokens, prompt.temperature, prompt.cache_key) == (
+        "=f",
+        17,
+        0.5,
+        "key",
+    )
+
+
+def test_prompt_seed_is_the_job_s_own() -> None:
+    """A repeat of a job says the same again, another job something else; the seed fits every engine's integer."""
+    seeds = [prompt_of(HELLO, f"job_{number}").seed for number in range(100)]
+    assert prompt_of(HELLO, "job_7").seed == seeds[7]
+    assert len(set(seeds)) == 100
+    assert all(seed is not None and 0 <= seed < 2**31 for seed in seeds)

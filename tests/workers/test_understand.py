@@ -1,0 +1,58 @@
+"""Understanding jobs become texts, findings become reports."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from modalities.ports import Slot, Understanding
+from orchestrator.scheduling.work import Report, SlotFound, Speak, Understand, Understood
+from orchestrator.workers.frames import Task
+from orchestrator.workers.understand import TextUnderstander, understood
+
+
+class _Understander:
+    def understand(self, texts: Sequence[str]) -> list[Understanding]:
+        return [Understanding(np.array([1, 0], np.float32), text, 0.5) for text in texts]
+
+
+def test_understander_answers_a_batch_in_order() -> None:
+    """One report per text; cancelled ones are not told."""
+    told: list[Report] = []
+    tasks = [Task(id, Understand(f"text {id}")) for id in "abc"]
+    TextUnderstander(_Understander()).do(tasks, told.append, lambda id: id != "b")
+    assert [(one.job_id, one.intent) for one in told if isinstance(one, Understood)] == [
+        ("a", "text a"),
+        ("c", "text c"),
+    ]
+
+
+def test_understander_other_work_is_a_fault() -> None:
+    """A sentence to say is not understood."""
+    with pytest.raises(TypeError):
+        TextUnderstander(_Understander()).do([Task("j", Speak("x"))], lambda _: None, lambda _: True)
+
+
+def test_understander_probe_says_how_long_its_vectors_are() -> None:
+    """A real job, and what came out."""
+    assert TextUnderstander(_Understander()).probe() == "_Understander, 2 dimensions"
+
+
+def test_understood_carries_intent_and_slots() -> None:
+    """Offsets and confidences included."""
+    found = Understanding(
+        np.zeros(1, np.float32), "set_timer", 0.9, (Slot("duration", "ten minutes", 4, 15, 0.8),)
+    )
+    report = understood("j", found)
+    assert (report.intent, report.confidence) == ("set_timer", 0.9)
+    assert report.slots == (SlotFound("duration", "ten minutes", 4, 15, 0.8),)
+
+
+@given(st.lists(st.floats(-1.5, 1.5, width=32), min_size=1, max_size=20))
+def test_understood_vector_is_quantised_to_half_a_step(components: list[float]) -> None:
+    """int16 little-endian, round(32767 · component), clipped to the unit range."""
+    vector = np.array(components, np.float32)
+    back = np.frombuffer(understood("j", Understanding(vector)).vector, dtype="<i2") / 32_767
+    assert np.all(np.abs(back - np.clip(vector, -1, 1)) <= 0.5 / 32_767 + 1e-6)
