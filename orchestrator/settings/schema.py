@@ -102,17 +102,17 @@ class Worker(Section):
 
 
 class AsrWorker(Worker):
-    engine: Annotated[str, Field(min_length=1)] = "faster-whisper"
+    engine: Annotated[str, Field(min_length=1)] = "faster_whisper"
     parallel: Count = 4
 
 
 class UnderstandWorker(Worker):
-    engine: Annotated[str, Field(min_length=1)] = "minilm-onnx"
+    engine: Annotated[str, Field(min_length=1)] = "minilm_onnx"
     parallel: Count = 8
 
 
 class LlmWorker(Worker):
-    engine: Annotated[str, Field(min_length=1)] = "llama-cpp"
+    engine: Annotated[str, Field(min_length=1)] = "llama_cpp"
     parallel: Count = 4
 
 

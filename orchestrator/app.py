@@ -1,0 +1,158 @@
+"""The composition root: settings in, a running server out. The only file that knows every part."""
+
+import asyncio
+import logging
+import signal
+from collections.abc import Awaitable, Callable, Sequence
+from typing import ClassVar
+
+from orchestrator.clock import MonotonicClock
+from orchestrator.errors import ChoraleError
+from orchestrator.scheduling.dispatcher import Dispatcher
+from orchestrator.sessions.registry import Registry
+from orchestrator.settings import Settings
+from orchestrator.settings.engines import detector, worker_specs
+from orchestrator.settings.parts import call_settings, registry_settings, server_options, url_of
+from orchestrator.transports.auth import Gate, SecretBook
+from orchestrator.transports.entrance import Entrance
+from orchestrator.transports.http import make_app
+from orchestrator.transports.key_file import read_key_file
+from orchestrator.transports.page import read_page
+from orchestrator.transports.routes import Doors, WorkerCondition
+from orchestrator.transports.server import listen, make_server
+from orchestrator.transports.webrtc import CallDoor
+from orchestrator.transports.websocket import WebSocketDoor
+from orchestrator.workers.pool import Progress, WorkerPool
+from orchestrator.workers.spec import PoolSettings
+from orchestrator.workers.supervision import Phase
+from orchestrator.workers.voice_activity import VoiceActivity
+
+log = logging.getLogger(__name__)
+
+SHUTTING_DOWN = "The server is shutting down."
+_LINKS_CLOSE_WITHIN_S = 6.0
+_WORKERS_STOP_WITHIN_S = 10.0
+
+
+class CannotListen(ChoraleError):
+    """The address is taken, or not this machine's."""
+
+    code: ClassVar[str] = "cannot_listen"
+
+
+class Application:
+    """A server, ready to `run`. Everything it is made of is made here and told about each other once."""
+
+    def __init__(self, settings: Settings, progress: Progress | None = None) -> None:
+        """Raises `ConfigError` and `ModelMissing`; starts nothing."""
+        server = settings.server
+        clock = MonotonicClock()
+        ring = read_key_file(server.key_file) if server.key_file else None
+        self._settings = settings
+        self._pool = WorkerPool(PoolSettings(worker_specs(settings)), clock, progress)
+        self._dispatcher = Dispatcher(self._pool, clock)
+        self._voice = VoiceActivity(detector(settings))
+        directory = registry_settings(settings)
+        self._registry = Registry(directory, clock, self._dispatcher, self._voice)
+        self._entrance = Entrance(
+            Gate(ring, SecretBook(server.max_secrets)), server.origins, server.hosts, clock
+        )
+        self._links = WebSocketDoor(self._registry, self._entrance, server.max_links)
+        self._calls = CallDoor(self._registry, call_settings(settings), clock)
+        doors = Doors(
+            self._entrance, self._links, self._calls, self, directory.defaults, settings.sessions.max_s, clock
+        )
+        self._server = make_server(make_app(doors, read_page()), server_options(server))
+        self._stop = asyncio.Event()
+        self._hurry = asyncio.Event()
+
+    def conditions(self) -> Sequence[WorkerCondition]:
+        """Says how every worker is doing (`transports.routes.Readiness`)."""
+        return [
+            WorkerCondition(
+                state.worker_id, state.phase.value, state.phase is Phase.READY, state.reason or None
+            )
+            for state in self._pool.states()
+        ]
+
+    def stop(self) -> None:
+        """Ends the server: the first time after what runs has finished (`server.drain_s`), the second time at once."""
+        if self._stop.is_set():
+            log.warning("stopping at once")
+            self._hurry.set()
+        self._stop.set()
+
+    async def run(self, on_ready: Callable[[str], None] = lambda _: None) -> None:
+        """Serves until `stop`; then returns with everything ended. `on_ready` gets the URL once every worker is ready.
+
+        Raises `CannotListen`.
+        """
+        server = self._settings.server
+        try:
+            sockets = listen(server.host, server.port)
+        except OSError as error:
+            raise CannotListen(
+                f"cannot listen on {server.host}:{server.port}: {error.strerror}. "
+                "Another server may run there; choose a port with --port"
+            ) from None
+        url = url_of(server, sockets[0].getsockname()[1])
+        loop = asyncio.get_running_loop()
+        for one in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(one, self.stop)
+        self._dispatcher.start()
+        working = asyncio.create_task(self._pool.run(), name="workers")
+        serving = asyncio.create_task(self._server.serve(sockets), name="serving")
+        telling = asyncio.create_task(self._tell_when_ready(url, on_ready), name="telling")
+        stopping = asyncio.create_task(self._stop.wait(), name="stopping")
+        try:
+            await asyncio.wait({working, serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            await self._drain()
+        finally:
+            telling.cancel()
+            stopping.cancel()
+            await self._end(serving, working)
+            await asyncio.gather(telling, stopping, return_exceptions=True)
+        for task in (working, serving):
+            if not task.cancelled():
+                task.result()  # what broke by itself is not passed over
+
+    async def _tell_when_ready(self, url: str, on_ready: Callable[[str], None]) -> None:
+        await self._server.listening.wait()
+        log.info("listening", extra={"url": url})
+        await self._pool.settled()
+        if self._pool.ready:
+            on_ready(url)
+
+    async def _drain(self) -> None:
+        """Lets nobody new in and lets running turns finish."""
+        self._entrance.close()
+        drain_s = self._settings.server.drain_s
+        log.info("draining", extra={"sessions": len(self._registry), "within_s": drain_s})
+        await self._unless_hurried(self._registry.drain(drain_s), drain_s + 1)
+
+    async def _end(self, serving: "asyncio.Task[None]", working: "asyncio.Task[None]") -> None:
+        """Closes links and calls, then the port, then the workers."""
+        self._links.close(1001, SHUTTING_DOWN)
+        await self._registry.close()
+        await self._calls.close()
+        await self._unless_hurried(self._links.wait_empty(), _LINKS_CLOSE_WITHIN_S)
+        self._server.should_exit = True
+        await serving
+        await self._unless_hurried(self._pool.stop(), _WORKERS_STOP_WITHIN_S)
+        working.cancel()
+        await asyncio.gather(working, return_exceptions=True)
+        self._dispatcher.close()
+        self._voice.close()
+        log.info("stopped")
+
+    async def _unless_hurried(self, work: Awaitable[object], within_s: float) -> None:
+        """Waits for `work` as long as there is time."""
+        tasks = (asyncio.ensure_future(work), asyncio.ensure_future(self._hurry.wait()))
+        try:
+            await asyncio.wait(tasks, timeout=within_s, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in tasks:
+                task.cancel()
+            for result in await asyncio.gather(*tasks, return_exceptions=True):
+                if isinstance(result, Exception):
+                    log.error("failed while stopping", exc_info=result)

@@ -1,0 +1,78 @@
+"""From `workers:` and `audio.vad` to engines: their models found on this machine, their options known to exist."""
+
+from dataclasses import fields
+from typing import Any
+
+from modalities.adapters import registry
+from modalities.adapters.options import settings_from
+from modalities.errors import ModalityError
+from orchestrator import models
+from orchestrator.errors import ChoraleError, ConfigError
+from orchestrator.settings.schema import Role, Settings, Worker, usable_cores
+from orchestrator.workers.engines import DOMAIN
+from orchestrator.workers.spec import WorkerSpec
+
+_ADAPTER_ROLES: dict[Role, registry.Role] = {
+    "asr": "asr",
+    "understand": "embed",
+    "llm": "llm",
+    "speech": "speech",
+}
+
+
+def worker_specs(settings: Settings) -> tuple[WorkerSpec, ...]:
+    """Returns what the pool is made of. Raises the one fault that was found, or a `ConfigError` that lists several."""
+    specs, faults = [], []
+    for role, worker in settings.workers.by_role().items():
+        try:
+            specs.append(worker_spec(role, worker, settings.models.allow_download))
+        except ChoraleError as error:
+            faults.append(error)
+    if len(faults) == 1:
+        raise faults[0]
+    if faults:
+        raise ConfigError("\n".join(str(fault) for fault in faults))
+    return tuple(specs)
+
+
+def worker_spec(role: Role, worker: Worker, allow_download: bool = False) -> WorkerSpec:
+    """Returns one role's processes. Raises `ModelMissing`; `ConfigError` on an unknown engine or option."""
+    threads = worker.threads_on(usable_cores())
+    return WorkerSpec(
+        kind=role,
+        engine=worker.engine,
+        options=_options(role, worker, threads, allow_download),
+        threads=threads,
+        count=worker.count,
+        parallel=worker.parallel,
+    )
+
+
+def _options(role: Role, worker: Worker, threads: int, allow_download: bool) -> dict[str, object]:
+    """Returns what the engine is given: the model's files, what the worker says of threads, device and parallelism as
+    far as the engine knows these, and its own options above all."""
+    if ":" in worker.engine:  # anybody's own, as package.module:factory
+        return dict(worker.options)
+    adapter = _ADAPTER_ROLES[role]
+    try:
+        known = {field.name for field in fields(registry.settings_of(adapter, worker.engine))}
+        found = models.resolve(role, worker.engine, worker.model, allow_download=allow_download)
+        shared = {"threads": threads, "device": worker.device, "parallel": worker.parallel}
+        options = (
+            {name: value for name, value in shared.items() if name in known} | found.options | worker.options
+        )
+        own = {name: value for name, value in options.items() if name != DOMAIN}
+        settings_from(registry.settings_of(adapter, worker.engine), worker.engine, own)
+    except ModalityError as error:
+        raise ConfigError(f"workers.{role}: {error}") from None
+    return options
+
+
+def detector(settings: Settings) -> Any:  # a `VoiceActivityDetector`; adapters are built by name
+    """Returns the voice activity detector, loaded. Raises `ModelMissing`, `ConfigError`."""
+    engine = settings.audio.vad.engine
+    found = models.resolve("vad", engine, allow_download=settings.models.allow_download)
+    try:
+        return registry.build("vad", engine, found.options)
+    except ModalityError as error:
+        raise ConfigError(f"audio.vad: {error}") from None
