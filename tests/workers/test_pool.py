@@ -1,7 +1,11 @@
 """The pool as its owner sees it: progress, readiness, states. Real processes, scripted engines."""
 
 import asyncio
+import os
+import signal
 from pathlib import Path
+
+import uvloop
 
 from orchestrator.clock import MonotonicClock
 from orchestrator.workers.pool import WorkerPool
@@ -102,3 +106,20 @@ def test_pool_stopped_before_it_is_ready_ends(tmp_path: Path) -> None:
 def test_pool_with_nothing_to_do_is_ready() -> None:
     """No workers, nothing missing."""
     assert WorkerPool(PoolSettings(()), MonotonicClock()).ready
+
+
+def test_pool_works_on_the_server_s_event_loop_too(tmp_path: Path) -> None:
+    """uvloop has transports and subprocesses of its own: start, work, death, repeat and stop hold there."""
+
+    async def main() -> None:
+        async with house(WorkerSpec("llm", engine("LanguageModel"), {"folder": str(tmp_path)})) as at:
+            (state,) = at.pool.states()
+            assert state.pid is not None
+            at.submit("a", "stall")
+            await at.until(lambda: at.text("a") == "0 1 2 ")
+            os.kill(state.pid, signal.SIGKILL)
+            await at.end_of("a")
+            assert at.text("a") == "0 1 2 3 4 5 "
+            assert not is_alive(state.pid)
+
+    uvloop.run(main())
