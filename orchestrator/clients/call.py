@@ -114,8 +114,10 @@ class RealtimeCall:
         try:
             async with httpx.AsyncClient(headers=address.headers, trust_env=False) as client:
                 response = await client.post(address.calls, **_body(offer, session), timeout=None)
+        except httpx.ConnectError as error:
+            raise ServerAway(address.url, "no connection") from error
         except httpx.TransportError as error:
-            raise ServerAway(address.url, _reason(error)) from error
+            raise ServerAway(address.url, str(error) or type(error).__name__) from error
         if not response.is_success:
             raise refusal(response)
         self.call_id = response.headers.get("location", "").rpartition("/")[2]
@@ -158,7 +160,3 @@ def _body(offer: str, session: Mapping[str, Any] | None) -> dict[str, Any]:
         "session": (None, json.dumps(session), "application/json"),
     }
     return {"files": parts}
-
-
-def _reason(error: Exception) -> str:
-    return str(error) or type(error).__name__

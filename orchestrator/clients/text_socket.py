@@ -37,6 +37,8 @@ class RealtimeSocket:
             )
         except InvalidStatus as error:
             raise ServerRefused(error.response.status_code, _message(error.response.body)) from error
+        except ConnectionRefusedError as error:
+            raise ServerAway(url, "connection refused") from error
         except (OSError, TimeoutError, InvalidHandshake) as error:
             raise ServerAway(url, str(error) or type(error).__name__) from error
         async with connection:

@@ -1,0 +1,103 @@
+"""`chorale chat` against a real server that answers by rote."""
+
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from orchestrator.cli import chat
+from orchestrator.cli.main import app
+from orchestrator.wire.client import CreateItem, CreateResponse
+from orchestrator.wire.items import InputText, Message
+from tests.clients.answering import answering
+
+REPLY = "It is twelve o'clock.\n"
+
+
+def run(*arguments: str, stdin: str | None = None) -> Result:
+    return CliRunner().invoke(app, ["chat", *arguments], input=stdin)
+
+
+def test_a_question_is_answered_on_standard_output() -> None:
+    """The reply, and nothing else."""
+    with answering() as server:
+        result = run("What time is it?", "--url", server.url)
+    assert result.exit_code == 0, result.output
+    assert result.stdout == REPLY
+
+
+def test_a_question_may_come_from_standard_input() -> None:
+    """Where there is no terminal."""
+    with answering() as server:
+        result = run("--url", server.url, stdin="What time is it?\n")
+    assert result.exit_code == 0, result.output
+    assert result.stdout == REPLY
+
+
+def test_a_conversation_goes_on_until_the_input_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Line by line in one session; empty lines are not sent."""
+    lines = iter(["First?", "  ", "Second?", None])
+    monkeypatch.setattr(chat, "_ask_person", lambda: next(lines))
+    monkeypatch.setattr("sys.stdin", Terminal())
+    with answering() as server:
+        chat.chat(url=server.url, text=None, key=None, model=None, instructions=None, timeout=20)
+    assert next(lines, "all") == "all"
+    assert [event.item for event in server.session.submitted if isinstance(event, CreateItem)] == [
+        Message("user", (InputText("First?"),)),
+        Message("user", (InputText("Second?"),)),
+    ]
+
+
+class Terminal:
+    """Standard input as a person has it."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_the_reply_comes_as_it_is_written() -> None:
+    """The command prints each piece at once: with standard output in a pipe, too."""
+    with answering() as server:
+        source = "from orchestrator.cli.main import main; main()"
+        command = [sys.executable, "-c", source, "chat", "Hello", "--url", server.url]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (0, REPLY), done.stderr
+
+
+@pytest.mark.parametrize(("mood", "words"), [("refuses", "no more today"), ("fails", "the model is gone")])
+def test_a_reply_that_fails_is_exit_code_1_and_a_reason(mood: str, words: str) -> None:
+    """What the server said about it is what the user reads."""
+    with answering(mood) as server:
+        result = run("Hello", "--url", server.url)
+    assert result.exit_code == 1
+    assert words in result.stderr
+
+
+def test_a_server_that_is_away_is_said_so() -> None:
+    """With the command that starts one."""
+    result = run("Hello", "--url", "http://127.0.0.1:9")
+    assert result.exit_code == 1
+    assert "connection refused" in result.stderr
+    assert "chorale serve" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"), [((" ",), "empty"), (("Hello", "--url", "nowhere"), "not a server's URL")]
+)
+def test_a_wrong_command_is_exit_code_2(arguments: tuple[str, ...], words: str) -> None:
+    """Before anything is sent."""
+    result = run(*arguments)
+    assert result.exit_code == 2
+    assert words in result.stderr
+
+
+def test_settings_reach_the_session() -> None:
+    """Text is asked for, typed turns are on, instructions are passed on."""
+    with answering() as server:
+        result = run("Hello", "--url", server.url, "--instructions", "Be brief.", "--model", "small")
+    assert result.exit_code == 0, result.output
+    view = server.session.view
+    assert (view.output_modalities, view.instructions, view.model) == (("text",), "Be brief.", "small")
+    assert view.chorale.typed_turns  # type: ignore[union-attr]
+    assert not any(isinstance(event, CreateResponse) for event in server.session.submitted)
