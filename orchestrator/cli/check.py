@@ -1,5 +1,6 @@
 """`chorale check`: is everything there that a configuration needs? Starts nothing."""
 
+import importlib.util
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -24,6 +25,10 @@ Examples:
 Exit codes: 0 all is there, 1 the machine is not ready (the port is taken), 2 the configuration is wrong or a model
 is missing.
 """
+
+
+_WIDE = 200
+"""Columns of the table where it goes to a file."""
 
 
 class Outcome(Enum):
@@ -116,7 +121,41 @@ def _port(settings: "Settings") -> Finding:
 
 
 def _workers(settings: "Settings") -> Iterator[Finding]:
-    yield from ()
+    """Looks for every model and option; loads none of them but the small detector, which lives in the server."""
+    from orchestrator.errors import ChoraleError
+    from orchestrator.settings.engines import detector, worker_spec
+
+    try:
+        detector(settings)
+        yield Finding("audio.vad", Outcome.FINE, settings.audio.vad.engine)
+    except ChoraleError as error:
+        yield Finding("audio.vad", Outcome.WRONG, str(error))
+    for role, worker in settings.workers.by_role().items():
+        try:
+            spec = worker_spec(role, worker, settings.models.allow_download)
+        except ChoraleError as error:
+            text = str(error).removeprefix(f"workers.{role}: ")
+            yield Finding(f"workers.{role}", Outcome.WRONG, text)
+            continue
+        model = spec.options.get("path") or worker.model or "built in"
+        size = f"{spec.count} x {spec.threads} thread{'s' if spec.threads > 1 else ''}"
+        yield Finding(f"workers.{role}", Outcome.FINE, f"{spec.engine}, {size}: {model}")
+    yield _speech(settings)
+
+
+def _speech(settings: "Settings") -> Finding:
+    """Names Piper's licence, or says what is missing for replies with a voice."""
+    speech = settings.workers.speech
+    if speech is None:
+        return Finding("speech", Outcome.NOTE, "switched off: replies are text")
+    if speech.engine != "piper":
+        return Finding("speech", Outcome.FINE, speech.engine)
+    if importlib.util.find_spec("piper") is None:
+        text = "piper-tts is not installed: pip install 'chorale[piper]', or workers: {speech: null} for text only"
+        return Finding("speech", Outcome.WRONG, text)
+    return Finding(
+        "speech", Outcome.NOTE, "piper-tts is GPL-3.0-or-later; it runs in a worker process of its own"
+    )
 
 
 def _show(findings: list[Finding]) -> None:
@@ -128,7 +167,11 @@ def _show(findings: list[Finding]) -> None:
 
     styles = {Outcome.FINE: "green", Outcome.NOTE: "yellow", Outcome.BUSY: "red", Outcome.WRONG: "red"}
     table = Table(box=box.SIMPLE, pad_edge=False, show_header=False)
+    table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
     for finding in findings:
         outcome = Text(finding.outcome.word, styles[finding.outcome])
         table.add_row(finding.subject, outcome, Text(finding.text))
-    Console().print(table)
+    console = Console()
+    console.print(table, width=None if console.is_terminal else _WIDE)

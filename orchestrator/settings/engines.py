@@ -6,9 +6,11 @@ from typing import Any
 from modalities.adapters import registry
 from modalities.adapters.options import settings_from
 from modalities.errors import ModalityError
+from modalities.tokens.ontology import domain_from
 from orchestrator import models
 from orchestrator.errors import ChoraleError, ConfigError
-from orchestrator.settings.schema import Role, Settings, Worker, usable_cores
+from orchestrator.settings.layers import read_yaml
+from orchestrator.settings.schema import Role, Settings, UnderstandWorker, Worker, usable_cores
 from orchestrator.workers.engines import DOMAIN
 from orchestrator.workers.spec import WorkerSpec
 
@@ -41,7 +43,7 @@ def worker_spec(role: Role, worker: Worker, allow_download: bool = False) -> Wor
     return WorkerSpec(
         kind=role,
         engine=worker.engine,
-        options=_options(role, worker, threads, allow_download),
+        options=_options(role, worker, threads, allow_download) | _domain(worker),
         threads=threads,
         count=worker.count,
         parallel=worker.parallel,
@@ -66,6 +68,21 @@ def _options(role: Role, worker: Worker, threads: int, allow_download: bool) -> 
     except ModalityError as error:
         raise ConfigError(f"workers.{role}: {error}") from None
     return options
+
+
+def _domain(worker: Worker) -> dict[str, object]:
+    """Returns the domain of an understanding worker as its option. Raises `ConfigError` with all its faults."""
+    path = worker.domain if isinstance(worker, UnderstandWorker) else None
+    if path is None:
+        return {}
+    tree, found = read_yaml(path)
+    try:
+        domain_from(tree)
+    except ModalityError as error:
+        found.append(str(error))
+    if found:
+        raise ConfigError("\n".join(f"workers.understand.domain: {fault}" for fault in found))
+    return {DOMAIN: tree}
 
 
 def detector(settings: Settings) -> Any:  # a `VoiceActivityDetector`; adapters are built by name

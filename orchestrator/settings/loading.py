@@ -68,7 +68,12 @@ def _across(tree: Tree, variables: Mapping[str, str]) -> list[str]:
     return found
 
 
-_FILES = (("server", "key_file"), ("server", "tls", "cert"), ("server", "tls", "key"))
+_FILES = (
+    ("server", "key_file"),
+    ("server", "tls", "cert"),
+    ("server", "tls", "key"),
+    ("workers", "understand", "domain"),
+)
 
 
 def _anchored(tree: Tree, path: Path | None) -> Tree:

@@ -107,6 +107,9 @@ class AsrWorker(Worker):
 
 
 class UnderstandWorker(Worker):
+    """`domain` names the intents and slots that are looked for; without one only general slots are found."""
+
+    domain: Path | None = None
     engine: Annotated[str, Field(min_length=1)] = "minilm_onnx"
     parallel: Count = 8
 

@@ -1,0 +1,128 @@
+"""`chorale check` looks at everything a configuration needs."""
+
+import socket
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from orchestrator.cli.main import app
+
+SCRIPTED = """
+server: {port: 0}
+audio: {vad: {engine: scripted}}
+workers:
+  asr: {engine: scripted}
+  understand: {engine: scripted}
+  llm: {engine: scripted}
+  speech: null
+"""
+
+
+def check(folder: Path, text: str) -> Result:
+    """Checks a configuration with this text."""
+    file = folder / "chorale.yaml"
+    file.write_text(text)
+    return CliRunner().invoke(app, ["check", "--config", str(file)])
+
+
+def rows(result: Result) -> dict[str, str]:
+    """The table by subject: what follows it."""
+    lines = [line.strip() for line in result.output.splitlines() if line.strip()]
+    return {line.split()[0]: " ".join(line.split()[1:]) for line in lines}
+
+
+def test_check_of_a_sound_configuration_ends_well(tmp_path: Path) -> None:
+    """Every part is named, nothing is wrong: 0."""
+    result = check(tmp_path, SCRIPTED)
+    assert result.exit_code == 0, result.output
+    found = rows(result)
+    assert found["keys"].startswith("ok none needed")
+    assert found["workers.llm"].startswith("ok scripted")
+    assert found["speech"].startswith("note switched off")
+
+
+def test_check_refuses_a_wrong_configuration_with_every_fault(tmp_path: Path) -> None:
+    """2, and the same text that `serve` would give."""
+    result = check(tmp_path, "server: {prot: 1}\nsesions: {}\n")
+    assert result.exit_code == 2
+    assert "did you mean port?" in result.output
+    assert "did you mean sessions?" in result.output
+
+
+def test_check_names_a_missing_model_and_how_to_install_it(tmp_path: Path) -> None:
+    """2, the model, and the command that brings it."""
+    result = check(
+        tmp_path, SCRIPTED.replace("llm: {engine: scripted}", "llm: {engine: llama_cpp, model: parrot}")
+    )
+    assert result.exit_code == 2
+    assert "fault" in rows(result)["workers.llm"]
+    assert "'parrot'" in result.output
+    assert "chorale models install" in result.output
+
+
+def test_check_names_an_option_that_an_engine_does_not_have(tmp_path: Path) -> None:
+    """Options are known before any engine is loaded; other workers are looked at all the same."""
+    result = check(
+        tmp_path, SCRIPTED.replace("asr: {engine: scripted}", "asr: {engine: scripted, options: {beem: 3}}")
+    )
+    assert result.exit_code == 2
+    assert "'beem'" in rows(result)["workers.asr"]
+    assert rows(result)["workers.llm"].startswith("ok")
+
+
+def test_check_says_that_the_port_is_taken(tmp_path: Path) -> None:
+    """1: the configuration is sound, the machine is not ready."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        result = check(tmp_path, SCRIPTED.replace("port: 0", f"port: {port}"))
+    assert result.exit_code == 1
+    assert "fault" in rows(result)["address"]
+
+
+def test_check_reads_the_key_file_and_looks_who_else_can(tmp_path: Path) -> None:
+    """Faults of the key file are shown; a file that others may read is noted."""
+    keys = tmp_path / "keys.yaml"
+    keys.write_text("keys: [{key: sk-0123456789abcdef, tenant: acme}]\n")
+    keys.chmod(0o644)
+    text = SCRIPTED.replace("port: 0", "port: 0, key_file: keys.yaml")
+    result = check(tmp_path, text)
+    assert result.exit_code == 0
+    assert "chmod 600" in result.output
+    assert "sk-0123456789abcdef" not in result.output
+    keys.chmod(0o600)
+    assert "chmod 600" not in check(tmp_path, text).output
+    keys.write_text("keys: []\n")
+    assert check(tmp_path, text).exit_code == 2
+
+
+def test_check_of_a_domain_names_its_faults(tmp_path: Path) -> None:
+    """A domain file is read before any worker sees it."""
+    (tmp_path / "domain.yaml").write_text("intentions: {}\n")
+    text = SCRIPTED.replace(
+        "understand: {engine: scripted}", "understand: {engine: scripted, domain: domain.yaml}"
+    )
+    result = check(tmp_path, text)
+    assert result.exit_code == 2
+    assert "intentions" in result.output
+
+
+@pytest.mark.parametrize("installed", [True, False])
+def test_check_names_the_licence_of_piper(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, installed: bool
+) -> None:
+    """Who speaks by Piper knows that it is GPL-3; who has not installed it learns both ways out."""
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: object() if installed else None)
+    monkeypatch.setattr("orchestrator.settings.engines.models.resolve", _anything)
+    result = check(tmp_path, SCRIPTED.replace("speech: null", "speech: {engine: piper}"))
+    row = rows(result)["speech"]
+    assert row.startswith("note piper-tts is GPL-3" if installed else "fault piper-tts is not installed")
+    assert result.exit_code == (0 if installed else 2)
+
+
+def _anything(role: str, engine: str, wanted: str | None = None, *, allow_download: bool = False) -> object:
+    from orchestrator.models import Resolved
+
+    return Resolved(engine, "model", "package", {})

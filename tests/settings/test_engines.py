@@ -1,0 +1,95 @@
+"""Workers of the configuration become processes with the model's files and the engine's options."""
+
+from pathlib import Path
+
+import pytest
+
+from orchestrator.errors import ConfigError, ModelMissing
+from orchestrator.settings import load
+from orchestrator.settings.engines import worker_specs
+from orchestrator.settings.schema import LlmWorker, Settings
+from orchestrator.workers.engines import DOMAIN
+
+SCRIPTED = {
+    "CHORALE_WORKERS__ASR__ENGINE": "scripted",
+    "CHORALE_WORKERS__UNDERSTAND__ENGINE": "scripted",
+    "CHORALE_WORKERS__LLM__ENGINE": "scripted",
+    "CHORALE_WORKERS__SPEECH__ENGINE": "scripted",
+}
+
+
+def settings(**more: str) -> Settings:
+    return load(None, {**SCRIPTED, **{f"CHORALE_WORKERS__{key}": value for key, value in more.items()}})
+
+
+def test_worker_specs_follow_the_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Engine, count, parallelism and threads per role; a role that is switched off has no process."""
+    monkeypatch.setattr("orchestrator.settings.engines.usable_cores", lambda: 2)
+    specs = {
+        spec.kind: spec
+        for spec in worker_specs(settings(LLM__COUNT="2", LLM__PARALLEL="3", LLM__THREADS="5"))
+    }
+    assert set(specs) == {"asr", "understand", "llm", "speech"}
+    assert (specs["llm"].count, specs["llm"].parallel, specs["llm"].threads) == (2, 3, 5)
+    assert specs["asr"].threads == 1
+    silent = load(None, {**SCRIPTED, "CHORALE_WORKERS__SPEECH__ENGINE": "scripted"}, {"workers.speech": None})
+    assert "speech" not in {spec.kind for spec in worker_specs(silent)}
+
+
+def test_worker_specs_give_an_engine_what_it_knows(tmp_path: Path) -> None:
+    """A model file, threads, device and parallelism reach an engine that has such options, its own win over them."""
+    model = tmp_path / "model.gguf"
+    model.touch()
+    given = settings(
+        LLM__ENGINE="llama_cpp",
+        LLM__MODEL=str(model),
+        LLM__THREADS="3",
+        LLM__PARALLEL="2",
+        LLM__OPTIONS__CONTEXT="1024",
+        LLM__OPTIONS__PARALLEL="7",
+    )
+    options = next(spec.options for spec in worker_specs(given) if spec.kind == "llm")
+    assert options == {"path": str(model), "threads": 3, "device": "auto", "parallel": 7, "context": 1024}
+
+
+def test_worker_specs_leave_foreign_engines_their_options() -> None:
+    """``package.module:factory`` gets its options as they are written."""
+    given = settings(LLM__ENGINE="my.engines:Parrot", LLM__OPTIONS="{says: hello}")
+    spec = next(spec for spec in worker_specs(given) if spec.kind == "llm")
+    assert (spec.engine, spec.options) == ("my.engines:Parrot", {"says": "hello"})
+
+
+def test_worker_specs_read_the_domain_of_understanding() -> None:
+    """The file that the configuration names goes to the worker as a dictionary."""
+    spec = next(
+        spec
+        for spec in worker_specs(settings(UNDERSTAND__DOMAIN="configs/domains/default.yaml"))
+        if spec.kind == "understand"
+    )
+    assert isinstance(spec.options[DOMAIN], dict)
+    assert DOMAIN not in next(spec for spec in worker_specs(settings()) if spec.kind == "understand").options
+
+
+def test_worker_specs_name_a_missing_model() -> None:
+    """One thing missing is that error, with the command that installs it."""
+    with pytest.raises(ModelMissing, match="chorale models install"):
+        worker_specs(settings(LLM__ENGINE="llama_cpp", LLM__MODEL="parrot"))
+
+
+def test_worker_specs_name_everything_that_is_missing() -> None:
+    """Several faults come together, each with its worker."""
+    with pytest.raises(ConfigError) as caught:
+        worker_specs(
+            settings(
+                LLM__ENGINE="llama_cpp", LLM__MODEL="parrot", ASR__ENGINE="ears", SPEECH__OPTIONS__WINGS="2"
+            )
+        )
+    text = str(caught.value)
+    assert "parrot" in text
+    assert "workers.asr: there is no engine 'ears'" in text
+    assert "workers.speech: scripted: there is no option 'wings'" in text
+
+
+def test_thread_setting_reaches_the_process() -> None:
+    """What a person sets is what the process may use."""
+    assert LlmWorker(threads=9).threads_on(2) == 9
