@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import json
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +18,7 @@ from modalities.ports import Pcm
 from orchestrator.clock import MonotonicClock
 from orchestrator.sessions.links import LinkKind, LoggedEvent, SessionRequest
 from orchestrator.transports.auth import Gate, KeyRing, SecretBook
+from orchestrator.transports.call import CallSettings
 from orchestrator.transports.entrance import Entrance
 from orchestrator.transports.http import make_app
 from orchestrator.transports.routes import Doors
@@ -181,7 +183,7 @@ def answering(mood: str = "willing", ring: KeyRing | None = None) -> Iterator[An
     async def serve() -> None:
         clock = MonotonicClock()
         entrance = Entrance(Gate(ring, SecretBook(10)), ("loopback",), (), clock)
-        calls = LostCalls(directory) if mood == "lost" else CallDoor(directory)
+        calls = LostCalls(directory, CallSettings(ice_timeout_s=1)) if mood == "lost" else CallDoor(directory)
         door = WebSocketDoor(directory, entrance, 100)
         app = make_app(Doors(entrance, door, calls, FakeReadiness(), DEFAULTS, 3_600, clock), {})
         server = make_server(app, ServerOptions())
@@ -197,6 +199,8 @@ def answering(mood: str = "willing", ring: KeyRing | None = None) -> Iterator[An
     thread.start()
     try:
         started.wait()
+        while not servers[0].started:
+            time.sleep(0.001)
         yield Answering(f"http://127.0.0.1:{sockets[0].getsockname()[1]}", directory, loops[0])
     finally:
         servers[0].should_exit = True
