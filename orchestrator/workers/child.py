@@ -55,7 +55,7 @@ def main(pipe_number: int, parent: int) -> None:
     # Libraries print to standard output as they like. It joins standard error, which the server reads for diagnosis.
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     faulthandler.enable()
-    threading.excepthook = _end_with_thread
+    threading.excepthook = end_with_thread
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
     pipe = socket.socket(fileno=pipe_number)
     configure = _receive(pipe)
@@ -156,7 +156,7 @@ def _in_background(name: str, target: object, *arguments: object) -> None:
     threading.Thread(target=target, args=arguments, name=name, daemon=True).start()
 
 
-def _end_with_thread(fault: threading.ExceptHookArgs) -> None:
+def end_with_thread(fault: threading.ExceptHookArgs) -> None:
     """A process that lost one of its threads is of no use: it ends, and the server starts a new one."""
     threading.__excepthook__(fault)
     sys.stderr.flush()

@@ -137,6 +137,7 @@ def missing(options: Options) -> object:
 def leaky(options: Options) -> object:
     """An engine that cannot start and tells its secrets while it dies."""
     sys.stderr.write(f"my key is {options['api_key']}\n")
+    os.write(1, b"said on standard output\n")
     raise RuntimeError(f"no connection with {options['api_key']}")
 
 

@@ -313,6 +313,7 @@ def test_process_that_cannot_start_keeps_its_last_words_without_secrets(tmp_path
             reason = at.pool.states()[0].reason
             assert "RuntimeError" in reason
             assert "my key is [secret]" in reason
+            assert "said on standard output" in reason
             assert "open-sesame-42" not in reason + str(at.progress)
 
     asyncio.run(main())

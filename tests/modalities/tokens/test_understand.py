@@ -15,9 +15,10 @@ from modalities.adapters.registry import build
 from modalities.tokens.ontology import GENERAL_SLOTS, Domain, domain_from
 from modalities.tokens.understand import LONGEST_TEXT, ExampleUnderstander, find_slots
 
-DOMAIN = domain_from(
-    yaml.safe_load((Path(__file__).parents[3] / "configs" / "domains" / "default.yaml").read_text())
+DOMAIN_SETTINGS = yaml.safe_load(
+    (Path(__file__).parents[3] / "configs" / "domains" / "default.yaml").read_text()
 )
+DOMAIN = domain_from(DOMAIN_SETTINGS)
 
 
 class _Embedder:
