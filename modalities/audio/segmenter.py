@@ -131,6 +131,13 @@ class Segmenter:
             self._take(probability, events)
         return tuple(events)
 
+    def settle(self) -> tuple[SegmentEvent, ...]:
+        """Ends a running utterance at once where the silence heard so far is enough under the present rules."""
+        events: list[SegmentEvent] = []
+        if self.speaking and self.position - self._last_speech_stop >= self._silence:
+            self._end(min(self._last_speech_stop + TAIL_SAMPLES, self.position), self.position, False, events)
+        return tuple(events)
+
     def reset(self, at_sample: int) -> None:
         """Forgets a running utterance without a word (commit, clear); the next begins not before `at_sample`."""
         self._state = _State.QUIET

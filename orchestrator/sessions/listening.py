@@ -15,6 +15,7 @@ from modalities.audio.segmenter import (
     WINDOW,
     Segmenter,
     SegmenterSettings,
+    SegmentEvent,
     SpeechBegan,
     SpeechEnded,
 )
@@ -138,13 +139,16 @@ class Listener:
             return
         if self._patience is not None and self._open is not None:
             self._be_patient(self._segmenter, self._patience)
-        for segment in self._segmenter.observe(event.probabilities, event.first_window):
+        self._follow(self._segmenter.observe(event.probabilities, event.first_window))
+        self._draft()
+
+    def _follow(self, segments: tuple[SegmentEvent, ...]) -> None:
+        for segment in segments:
             match segment:
                 case SpeechBegan():
                     self._speech_began(segment.start_sample, segment.detected_sample - BEGIN_WINDOWS * WINDOW)
                 case SpeechEnded():
                     self._speech_ended(segment.stop_sample)
-        self._draft()
 
     def _be_patient(self, segmenter: Segmenter, patience: SemanticPatience) -> None:
         detection = self._view.audio.input.turn_detection
@@ -338,15 +342,18 @@ class Listener:
         return heard
 
     def _drafted(self, utterance: Utterance, text: str) -> None:
+        fresh = utterance.agreement.hypothesis(text)
+        if fresh and self._view.audio.input.transcription is not None:
+            if self._view.chorale is not UNSET:
+                self._delta(utterance, fresh)
+            else:
+                utterance.unsent += fresh  # plain clients hear of an item only after it was added
         if utterance is self._open:
             self._last_text = text
-        fresh = utterance.agreement.hypothesis(text)
-        if not fresh or self._view.audio.input.transcription is None:
-            return
-        if self._view.chorale is not UNSET:
-            self._delta(utterance, fresh)
-        else:
-            utterance.unsent += fresh  # plain clients hear of an item only after it was added
+            if self._segmenter is not None and self._patience is not None:
+                # The words may show that the silence since then was the end of the sentence.
+                self._be_patient(self._segmenter, self._patience)
+                self._follow(self._segmenter.settle())
 
     def _final(self, utterance: Utterance, report: Transcribed) -> Heard:
         text = report.text.strip()

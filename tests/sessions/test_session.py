@@ -3,7 +3,7 @@
 import pytest
 
 from orchestrator.errors import WireError
-from orchestrator.scheduling.work import Reply, Speak
+from orchestrator.scheduling.work import Reply, Speak, Transcribe
 from orchestrator.sessions import events as on
 from orchestrator.sessions.rules import SessionRules
 from tests.sessions.talk import Talk
@@ -368,3 +368,16 @@ def test_session_puts_a_refused_message_in_order() -> None:
     assert talk.told[-1][0] == "link"
     assert talk.errors()[0]["code"] == "invalid_json"
     assert talk.log == []
+
+
+def test_session_ends_a_semantic_turn_when_its_words_show_that_it_is_complete() -> None:
+    """A draft that arrives in the silence decides: a finished sentence ends at once, one that hangs waits on."""
+    for words, ended in (("What time is it?", True), ("I would like to", False)):
+        talk = Talk()
+        talk.update(audio={"input": {"turn_detection": {"type": "semantic_vad", "eagerness": "medium"}}})
+        talk.hear(1_000, 0.95)
+        talk.hear(600, 0.01)
+        assert not talk.all("input_audio_buffer.speech_stopped")
+        (draft,) = talk.open_jobs(Transcribe)
+        talk.transcribed(words, draft)
+        assert bool(talk.all("input_audio_buffer.speech_stopped")) == ended
