@@ -27,8 +27,12 @@ QUIET = (
     "--hide-scrollbars",
 )
 
-WATCH_PEERS = """
+WATCH_LINKS = """
 window.peersForTest = [];
+window.socketsForTest = [];
+window.WebSocket = class extends WebSocket {
+  constructor(...given) { super(...given); window.socketsForTest.push(this); }
+};
 window.RTCPeerConnection = class extends RTCPeerConnection {
   constructor(...given) { super(...given); window.peersForTest.push(this); }
 };
@@ -154,7 +158,7 @@ def chromium(
         driver = webdriver.Chrome(options, Service("/usr/bin/chromedriver"))
         page = Page(driver)
         try:
-            page.devtools("Page.addScriptToEvaluateOnNewDocument", source=WATCH_PEERS)
+            page.devtools("Page.addScriptToEvaluateOnNewDocument", source=WATCH_LINKS)
             yield page
         finally:
             driver.quit()

@@ -27,7 +27,8 @@ class Served:
 
     def start(self) -> None:
         """Returns once the server says that it is ready. Fails with its last words otherwise."""
-        command = [sys.executable, "-m", "orchestrator.cli.main", "serve", "--port", str(self._port)]
+        start = "from orchestrator.cli.main import main; main()"
+        command = [sys.executable, "-c", start, "serve", "--port", str(self._port)]
         with self._log.open("a") as log:
             self._process = subprocess.Popen(
                 command,

@@ -85,6 +85,26 @@ def wait_for_silence(page: Page, within_s: float) -> None:
         assert page.heard()[1] < start + within_s, "the answer goes on"
 
 
+def keep_pictures(page: Page) -> None:
+    """Adds a written turn and keeps the page as it looks while that is answered, light and dark, in docs/images."""
+    page.devtools(
+        "Emulation.setDeviceMetricsOverride", width=1080, height=600, deviceScaleFactor=2, mobile=False
+    )
+    page.devtools("Input.dispatchMouseEvent", type="mouseMoved", x=540, y=120)
+    rest = "return document.getElementById('interrupt').ariaDisabled === 'true'"
+    page.wait_for(lambda: page.script(rest), "the end of the first answer", PATIENCE_S)
+    page.write("Is it a big city?")
+    page.wait_for(lambda: len(page.said_by("assistant")) == 2, "the second answer", PATIENCE_S)
+    wait_for_sound(page)
+    page.script("document.activeElement.blur()")
+    IMAGES.mkdir(parents=True, exist_ok=True)
+    for name, scheme in (("page.png", "light"), ("page-dark.png", "dark")):
+        page.devtools(
+            "Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}]
+        )
+        assert page.driver.save_screenshot(str(IMAGES / name))
+
+
 def test_a_spoken_question_is_written_down_answered_and_heard(served: Served, question: Path) -> None:
     """Microphone → transcript → answer → loudspeaker, and the time it took stands in the details."""
     with chromium(microphone=question) as page:
@@ -95,13 +115,13 @@ def test_a_spoken_question_is_written_down_answered_and_heard(served: Served, qu
         answer = page.wait_for(lambda: page.said_by("assistant", "final"), "the answer", PATIENCE_S)
         assert len(answer[0].split()) > 1
         page.wait_for(lambda: page.heard()[0] > 10 * AUDIBLE, "more than a click", PATIENCE_S)
-        if os.environ.get("CHORALE_SCREENSHOTS"):
-            IMAGES.mkdir(parents=True, exist_ok=True)
-            assert page.driver.save_screenshot(str(IMAGES / "page.png"))
         page.click("#details-toggle")
         page.wait_for(lambda: "from your last sound" in page.text("#latency"), "the latency")
         assert page.text("#session-id").startswith("sess_")
         assert page.complaints() == []
+        if os.environ.get("CHORALE_SCREENSHOTS"):
+            page.click("#details-close")
+            keep_pictures(page)
 
 
 def test_a_typed_message_in_a_call_is_answered_there(served: Served, still: Path) -> None:
@@ -151,6 +171,25 @@ def test_without_a_microphone_writing_works(served: Served) -> None:
         page.wait_for(lambda: page.connection == "live", "a text session")
         page.write("Say hello.")
         page.wait_for(lambda: page.said_by("assistant", "final"), "an answer in writing", PATIENCE_S)
+        assert page.complaints() == []
+
+
+def test_a_text_session_is_found_again_after_its_connection_broke(served: Served) -> None:
+    """With its id and secret the page comes back to the very session, and the conversation goes on there."""
+    with chromium() as page:
+        page.open(served.address)
+        page.write("My name is Ada.")
+        page.wait_for(lambda: page.said_by("assistant", "final"), "an answer", PATIENCE_S)
+        page.click("#details-toggle")
+        page.wait_for(lambda: page.text("#session-id").startswith("sess_"), "the session's id")
+        session_id = page.text("#session-id")
+        page.script("window.socketsForTest.at(-1).close(4000)")
+        page.wait_for(lambda: page.connection == "reconnecting", "the page to notice")
+        page.wait_for(lambda: page.connection == "live", "the way back", PATIENCE_S)
+        page.write("Say hello.")
+        page.wait_for(lambda: len(page.said_by("assistant", "final")) == 2, "a second answer", PATIENCE_S)
+        assert page.text("#session-id") == session_id
+        assert page.said_by("note") == []
         assert page.complaints() == []
 
 
