@@ -14,7 +14,7 @@ class WorkerSpec:
     recognition and understanding, replies side by side for language models, sentences for speech.
 
     `options` go to the engine as they are, but for ``domain`` of understanding workers, which is the domain
-    dictionary. `threads` is what each process may use, `niceness` how far it steps back for others (0–19).
+    dictionary. `threads` is what each process may use, `niceness` how far it steps back for the server (0–19).
     `environment` is set in the process before its engine's libraries are imported (``CUDA_VISIBLE_DEVICES``).
     """
 
@@ -24,7 +24,7 @@ class WorkerSpec:
     threads: int = 1
     count: int = 1
     parallel: int = 1
-    niceness: int = 0
+    niceness: int = 5
     environment: Mapping[str, str] = field(default_factory=dict)
 
     @property
