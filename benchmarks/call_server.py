@@ -1,0 +1,154 @@
+"""A server for `call_cost`: answers offers in one of two ways, with nothing behind them, and tells what it has used.
+
+``python -m benchmarks.call_server aiortc`` echoes as aiortc's own examples do; ``chorale`` has our door with a session
+that listens to everything and speaks whenever it hears something. The port is the first line of its output.
+"""
+
+import resource
+import sys
+import threading
+import time
+from typing import Any
+
+import numpy as np
+import uvloop
+from aiortc import MediaStreamTrack, RTCConfiguration, RTCPeerConnection, RTCSessionDescription
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from benchmarks.call_cost import speech
+from modalities.ports import Pcm
+from orchestrator.ids import random_id
+from orchestrator.sessions.links import Link, LinkKind, LogEntry, SessionRequest
+from orchestrator.transports.server import ServerOptions, listen, make_server
+from orchestrator.transports.webrtc import CallDoor
+from orchestrator.wire.session import Session
+
+LOUD = 1_000
+BYTES_PER_SAMPLE_HEARD = 3  # 16 kHz in, 24 kHz of 2 bytes out
+
+
+class SpeakingSession:
+    """A `SessionPort` and its intake in one: for each piece of loud sound it plays as much speech."""
+
+    def __init__(self, voice: bytes) -> None:
+        self.id = random_id("sess")
+        self.secret = ""
+        self.view = Session(id=self.id, model="none", expires_at=0)
+        self.intake = self
+        self.position = 0
+        self._voice = voice
+        self._spoken = 0
+        self._link: Link | None = None
+
+    def append(self, pcm: Pcm) -> None:
+        """Not used by calls."""
+
+    def append_at(self, position: int, pcm: Pcm) -> None:
+        self.position = position + len(pcm)
+        playout = self._link.playout if self._link is not None else None
+        if playout is None or np.abs(pcm[::8]).max(initial=0) < LOUD:
+            return
+        start = self._spoken % (len(self._voice) // 2)
+        piece = self._voice[start : start + len(pcm) * BYTES_PER_SAMPLE_HEARD]
+        self._spoken += len(piece)
+        playout.play("resp", piece)
+
+    def attach(self, link: Link) -> int:
+        self._link = link
+        link.tell(b'{"type":"session.created","event_id":"event_0"}')
+        return 0
+
+    def detach(self, link_id: str) -> None:
+        self._link = None
+
+    async def submit(self, link_id: str, event: object, age_us: int = 0) -> None:
+        """Listens to nothing but sound."""
+
+    def refuse(self, link_id: str, error: Exception, event_id: str | None) -> None:
+        """As above."""
+
+    def playout_drained(self, response_id: str) -> None:
+        """Never: the response has no end."""
+
+    def read(self, cursor: int, limit: int) -> list[tuple[int, LogEntry]]:
+        return []
+
+
+class SpeakingDirectory:
+    """Opens `SpeakingSession`s."""
+
+    def __init__(self) -> None:
+        voice = speech(24_000).tobytes()
+        self._voice = voice + voice
+
+    def open(self, request: SessionRequest, kind: LinkKind) -> SpeakingSession:
+        return SpeakingSession(self._voice)
+
+    def open_call(self, request: SessionRequest) -> tuple[str, SpeakingSession]:
+        return random_id("rtc"), self.open(request, LinkKind.CALL)
+
+    def by_call(self, call_id: str, tenant: str) -> SpeakingSession:
+        raise NotImplementedError
+
+    def by_id(self, session_id: str, secret: str) -> SpeakingSession:
+        raise NotImplementedError
+
+    def end(self, session: object, reason: str) -> None:
+        """There is nothing to end."""
+
+
+async def answer_by_aiortc(offer: str) -> str:
+    """The echo of aiortc's examples."""
+    peer = RTCPeerConnection(RTCConfiguration(iceServers=[]))
+    _peers.append(peer)
+
+    @peer.on("track")
+    def echo(track: MediaStreamTrack) -> None:
+        peer.addTrack(track)
+
+    await peer.setRemoteDescription(RTCSessionDescription(offer, "offer"))
+    await peer.setLocalDescription(await peer.createAnswer())
+    return peer.localDescription.sdp
+
+
+_peers: list[RTCPeerConnection] = []
+
+
+def application(way: str) -> Starlette:
+    """The two routes."""
+    door = CallDoor(SpeakingDirectory())
+
+    async def call(request: Request) -> Response:
+        offer = (await request.body()).decode()
+        if way == "aiortc":
+            call_id, answer = "rtc_0", await answer_by_aiortc(offer)
+        else:
+            call_id, answer = await door.answer(offer, SessionRequest("bench", 1))
+        headers = {"Location": f"/v1/realtime/calls/{call_id}"}
+        return Response(answer, 201, headers, media_type="application/sdp")
+
+    async def usage(_: Request) -> Response:
+        used: dict[str, Any] = {
+            "cpu_s": time.process_time(),
+            "wall_s": time.monotonic(),
+            "threads": threading.active_count(),
+            "memory_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        }
+        return JSONResponse(used)
+
+    routes = [Route("/v1/realtime/calls", call, methods=["POST"]), Route("/usage", usage)]
+    return Starlette(routes=routes)
+
+
+async def main(way: str) -> None:
+    """Serves until it is killed."""
+    sockets = listen("127.0.0.1", 0)
+    print(sockets[0].getsockname()[1], flush=True)
+    await make_server(application(way), ServerOptions()).serve(sockets)
+
+
+if __name__ == "__main__":
+    uvloop.run(main(sys.argv[1]))
