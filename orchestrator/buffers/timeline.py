@@ -1,9 +1,9 @@
 """Where a position on a link's sound stream lies on the session clock (design §4).
 
 The offset between the two is `arrival − position`. For a paced source (RTP) network delay only ever adds to it, so the
-smallest offset within a sliding window is the best estimate, and following the window follows the drift of the sender's
-clock: at 100 ppm and 30 s the estimate is off by 3 ms at most. A source that may run ahead of real time (WebSocket) has no
-such law: there its newest chunk ends at its arrival.
+smallest offset within a sliding window is the best estimate, and following the window follows the drift of the
+sender's clock: at 100 ppm and 30 s the estimate is off by 3 ms at most. A source that may run ahead of real time
+(WebSocket) has no such law: there its newest chunk ends at its arrival.
 """
 
 from collections import deque

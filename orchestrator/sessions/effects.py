@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from orchestrator.scheduling.job import Job
 from orchestrator.wire.server import ServerEvent
+from orchestrator.wire.session import AudioFormat
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +24,7 @@ class EmitAudio:
     content_index: int
     job_id: str
     index: int
+    format: AudioFormat
 
 
 @dataclass(frozen=True, slots=True)

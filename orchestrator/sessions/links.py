@@ -11,7 +11,7 @@ from typing import Protocol
 
 from modalities.ports import Pcm
 from orchestrator.wire.client import AnyClientEvent
-from orchestrator.wire.session import Session
+from orchestrator.wire.session import PCM, AudioFormat, Session
 
 
 class LinkKind(Enum):
@@ -32,7 +32,7 @@ class LoggedEvent:
 @dataclass(frozen=True, slots=True)
 class LoggedAudio:
     """Numbered sound of a response, 24 kHz int16 little-endian mono, at most 200 ms. WebSocket links turn it into
-    ``response.output_audio.delta`` in their own format; calls play it from their track, sidebands skip it."""
+    ``response.output_audio.delta`` in the response's `format`; calls play it from their track, sidebands skip it."""
 
     event_id: str
     response_id: str
@@ -40,6 +40,7 @@ class LoggedAudio:
     output_index: int
     content_index: int
     pcm: bytes
+    format: AudioFormat = PCM
 
 
 LogEntry = LoggedEvent | LoggedAudio

@@ -215,7 +215,13 @@ class SessionRunner:
         pcm = self._pieces.pop((effect.job_id, effect.index), b"")
         event_id = f"event_{self._tag}_{self._log.last + 1}"
         entry = LoggedAudio(
-            event_id, effect.response_id, effect.item_id, effect.output_index, effect.content_index, pcm
+            event_id,
+            effect.response_id,
+            effect.item_id,
+            effect.output_index,
+            effect.content_index,
+            pcm,
+            effect.format,
         )
         self._log.append(entry, len(pcm) + 128)
         for link in self._links.values():

@@ -201,7 +201,15 @@ class Speaker:
             return
         self.audio_started = True
         self._out.do(
-            EmitAudio(run.id, str(run.message_id), run.message_index, 0, report.job_id, report.index)
+            EmitAudio(
+                run.id,
+                str(run.message_id),
+                run.message_index,
+                0,
+                report.job_id,
+                report.index,
+                run.shape.format,
+            )
         )
 
     def _maybe_complete(self, run: ResponseRun) -> None:

@@ -10,7 +10,6 @@ from orchestrator.sessions.links import LoggedAudio, LoggedEvent
 from orchestrator.transports.inlet import PCM_RATE_HZ
 from orchestrator.wire import codec
 from orchestrator.wire.server import AudioDelta
-from orchestrator.wire.session import AudioFormat
 
 _AUDIO_DONE = b'"type":"response.output_audio.done"'
 _TYPE_WITHIN = 256
@@ -25,13 +24,13 @@ class Outlet:
         self._open: LoggedAudio | None = None
         self._law = ""
 
-    def encode(self, audio: LoggedAudio, audio_format: AudioFormat) -> list[bytes]:
+    def encode(self, audio: LoggedAudio) -> list[bytes]:
         """Returns the events for one piece of sound: one, or none while the piece is too short to give a sample."""
-        if audio_format.type == "audio/pcm":
+        if audio.format.type == "audio/pcm":
             return [_delta(audio, audio.pcm, audio.event_id)]
         if self._open is not None and self._open.item_id != audio.item_id:
             self._resampler.flush()
-        self._open, self._law = audio, audio_format.type
+        self._open, self._law = audio, audio.format.type
         return self._coded(audio, self._resampler.feed(pcm_of(audio.pcm)), audio.event_id)
 
     def before(self, event: LoggedEvent) -> list[bytes]:

@@ -120,7 +120,7 @@ class WebSocketLink:
             case LoggedAudio():
                 if self._kind is LinkKind.SIDEBAND:
                     return []
-                return self._outlet.encode(entry, self._session.view.audio.output.format)
+                return self._outlet.encode(entry)
             case LoggedEvent():
                 return [*self._outlet.before(entry), entry.data]
             case Told():

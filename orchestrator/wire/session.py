@@ -114,8 +114,8 @@ class Extension(Struct, frozen=True):
     """Chorale's own switches (design §11); shown only to clients that set them.
 
     `typed_turns`: a typed message interrupts and is answered like speech. `events`: names of Chorale's own event
-    types that this session wants (``chorale.token`` …). `secret` is the server's to give: with the session's id it lets a client
-    come back (``/v1/realtime?session_id=…&secret=…``).
+    types that this session wants (``chorale.token`` …). `secret` is the server's to give: with the session's id it lets
+    a client come back (``/v1/realtime?session_id=…&secret=…``).
     """
 
     typed_turns: bool = False

@@ -290,3 +290,13 @@ def test_speaker_says_so_when_the_client_limit_cut_the_reply() -> None:
         "type": "incomplete",
         "reason": "max_output_tokens",
     }
+
+
+def test_speaker_sends_sound_in_the_format_of_the_response() -> None:
+    """A format asked for one response holds for its sound and for no other."""
+    talk = Talk()
+    talk.client("response.create", response={"audio": {"output": {"format": {"type": "audio/pcmu"}}}})
+    talk.answer("Hi.")
+    talk.client("response.create")
+    talk.answer("Hi.")
+    assert [piece.format.type for piece in talk.sound] == ["audio/pcmu", "audio/pcm"]

@@ -105,7 +105,9 @@ class FakeSession:
 
     def speak(self, pcm: bytes, item_id: str = "item_1") -> None:
         """Logs a piece of sound."""
-        self.emit(LoggedAudio(f"event_{self.last + 1}", "resp_1", item_id, 0, 0, pcm))
+        self.emit(
+            LoggedAudio(f"event_{self.last + 1}", "resp_1", item_id, 0, 0, pcm, self.view.audio.output.format)
+        )
 
     def drop_before(self, first: int) -> None:
         """Lets go what is numbered below `first`."""
