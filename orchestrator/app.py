@@ -138,12 +138,17 @@ class Application:
         await self._unless_hurried(self._links.wait_empty(), _LINKS_CLOSE_WITHIN_S)
         self._server.should_exit = True
         await serving
-        await self._unless_hurried(self._pool.stop(), _WORKERS_STOP_WITHIN_S)
+        await self._unless_hurried(self._stop_workers(working), _WORKERS_STOP_WITHIN_S)
         working.cancel()
         await asyncio.gather(working, return_exceptions=True)
         self._dispatcher.close()
         self._voice.close()
         log.info("stopped")
+
+    async def _stop_workers(self, working: "asyncio.Task[None]") -> None:
+        """Lets running jobs end and every process go. Cancelling it leaves the rest to `working`."""
+        await self._pool.stop()
+        await asyncio.wait({working})
 
     async def _unless_hurried(self, work: Awaitable[object], within_s: float) -> None:
         """Waits for `work` as long as there is time."""
