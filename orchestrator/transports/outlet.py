@@ -1,4 +1,4 @@
-"""Sound of a session on its way to a WebSocket: logged PCM to ``response.output_audio.delta`` in the link's format."""
+"""Sound of a session on its way to a WebSocket: logged PCM to ``response.output_audio.delta``."""
 
 import base64
 

@@ -210,6 +210,27 @@ def test_event_for_an_ended_session_closes_its_link() -> None:
     against(test)
 
 
+def test_fault_of_our_own_ends_only_its_link() -> None:
+    """What nobody foresaw closes that link with 1011, is logged, and harms no other."""
+
+    async def test(running: Running) -> None:
+        async with running.connect() as broken, running.connect() as sound:
+            for link in (broken, sound):
+                await heard(link)
+            first, second = running.house.directory.sessions
+
+            async def fail(*_: object) -> None:
+                raise RuntimeError("hunter2")
+
+            first.submit = fail  # type: ignore[assignment,method-assign]
+            await say(broken, "response.create")
+            assert await closed(broken) == (1011, "Internal error.")
+            await say(sound, "response.create")
+            await second.wait_for(1)
+
+    against(test)
+
+
 def test_typed_text_is_dated_by_half_the_round_trip() -> None:
     """The server measures each connection soon after it opened; later events carry an age above zero."""
 
