@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import uvloop
 from aiortc import MediaStreamTrack, RTCConfiguration, RTCPeerConnection, RTCSessionDescription
+from av import AudioFrame
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -27,7 +28,49 @@ from orchestrator.transports.webrtc import CallDoor
 from orchestrator.wire.session import Session
 
 LOUD = 1_000
+QUIET_S = 0.2
+watching = False
+"""Set while delays are measured: looking into every frame would count as aiortc's cost."""
+
 BYTES_PER_SAMPLE_HEARD = 3  # 16 kHz in, 24 kHz of 2 bytes out
+
+
+class Onsets:
+    """When sound began, after at least 200 ms of quiet: the times at which this process could have acted on it."""
+
+    def __init__(self) -> None:
+        self.times_s: list[float] = []
+        self._quiet_since_s = 0.0
+
+    def hear(self, pcm: Pcm) -> bool:
+        """Takes sound in as it is handed on; tells whether it is loud."""
+        now_s = time.monotonic()
+        if np.abs(pcm[::8]).max(initial=0) < LOUD:
+            return False
+        if now_s - self._quiet_since_s > QUIET_S:
+            self.times_s.append(now_s)
+        self._quiet_since_s = now_s
+        return True
+
+
+onsets = Onsets()
+
+
+class WatchedTrack(MediaStreamTrack):
+    """Passes a track on and notes its onsets."""
+
+    kind = "audio"
+
+    def __init__(self, source: MediaStreamTrack) -> None:
+        super().__init__()
+        self._source = source
+
+    async def recv(self) -> AudioFrame:
+        frame = await self._source.recv()
+        assert isinstance(frame, AudioFrame)
+        if watching:
+            onsets.hear(frame.to_ndarray()[0])
+        return frame
 
 
 class SpeakingSession:
@@ -49,7 +92,7 @@ class SpeakingSession:
     def append_at(self, position: int, pcm: Pcm) -> None:
         self.position = position + len(pcm)
         playout = self._link.playout if self._link is not None else None
-        if playout is None or np.abs(pcm[::8]).max(initial=0) < LOUD:
+        if not onsets.hear(pcm) or playout is None:
             return
         start = self._spoken % (len(self._voice) // 2)
         piece = self._voice[start : start + len(pcm) * BYTES_PER_SAMPLE_HEARD]
@@ -107,7 +150,7 @@ async def answer_by_aiortc(offer: str) -> str:
 
     @peer.on("track")
     def echo(track: MediaStreamTrack) -> None:
-        peer.addTrack(track)
+        peer.addTrack(WatchedTrack(track))
 
     await peer.setRemoteDescription(RTCSessionDescription(offer, "offer"))
     await peer.setLocalDescription(await peer.createAnswer())
@@ -139,7 +182,16 @@ def application(way: str) -> Starlette:
         }
         return JSONResponse(used)
 
-    routes = [Route("/v1/realtime/calls", call, methods=["POST"]), Route("/usage", usage)]
+    async def delays(_: Request) -> Response:
+        global watching
+        watching = True
+        return JSONResponse(onsets.times_s)
+
+    routes = [
+        Route("/onsets", delays),
+        Route("/v1/realtime/calls", call, methods=["POST"]),
+        Route("/usage", usage),
+    ]
     return Starlette(routes=routes)
 
 
