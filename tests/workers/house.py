@@ -12,7 +12,7 @@ from orchestrator.scheduling.job import Job, Tier
 from orchestrator.scheduling.splice import ends_a_job
 from orchestrator.scheduling.work import PromptMessage, Reply, ReplyText, Report, Work
 from orchestrator.workers.pool import WorkerPool
-from orchestrator.workers.spec import PoolSettings, WorkerSpec
+from orchestrator.workers.spec import PoolSettings, WorkerSpec, WorkerState
 from orchestrator.workers.supervision import Supervision
 
 PATIENCE_S = 60.0
@@ -33,6 +33,14 @@ def is_alive(pid: int) -> bool:
 
 def engine(name: str) -> str:
     return f"tests.workers.engines:{name}"
+
+
+def llm(folder: Path, parallel: int = 2, name: str = "LanguageModel") -> WorkerSpec:
+    return WorkerSpec("llm", engine(name), {"folder": str(folder)}, parallel=parallel)
+
+
+def asr(folder: Path) -> WorkerSpec:
+    return WorkerSpec("asr", engine("Recognizer"), {"folder": str(folder)}, parallel=8)
 
 
 @dataclass(eq=False)
@@ -61,6 +69,15 @@ class House:
             self.arrived.set()
 
         return deliver
+
+    def state(self, worker: str) -> WorkerState:
+        """One worker's state now."""
+        return next(state for state in self.pool.states() if state.worker_id == worker)
+
+    def pid(self, worker: str) -> int:
+        pid = self.state(worker).pid
+        assert pid is not None
+        return pid
 
     async def until(self, what: Callable[[], bool]) -> None:
         """Waits until something is so; looks whenever a report arrives, and now and then."""

@@ -7,11 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.errors import InvalidState
 from orchestrator.scheduling.work import (
     Failed,
     Replied,
-    ReplyText,
     Speak,
     SpeechPiece,
     Spoke,
@@ -19,28 +17,8 @@ from orchestrator.scheduling.work import (
     Transcribed,
 )
 from orchestrator.workers.spec import WorkerSpec
-from orchestrator.workers.supervision import Phase, Supervision
-from tests.scheduling.jobs import job
-from tests.workers.house import WATCHFUL, House, engine, house, is_alive
-
-
-def llm(folder: Path, parallel: int = 2, name: str = "LanguageModel") -> WorkerSpec:
-    return WorkerSpec("llm", engine(name), {"folder": str(folder)}, parallel=parallel)
-
-
-def asr(folder: Path) -> WorkerSpec:
-    return WorkerSpec("asr", engine("Recognizer"), {"folder": str(folder)}, parallel=8)
-
-
-def pid_of(at: House, worker: str) -> int:
-    (pid,) = [state.pid for state in at.pool.states() if state.worker_id == worker]
-    assert pid is not None
-    return pid
-
-
-def phase_of(at: House, worker: str) -> Phase:
-    return next(state.phase for state in at.pool.states() if state.worker_id == worker)
-
+from orchestrator.workers.supervision import Supervision
+from tests.workers.house import WATCHFUL, asr, engine, house, is_alive, llm
 
 # --- work -------------------------------------------------------------------------------------------------------------
 
@@ -114,7 +92,7 @@ def test_process_large_sound_never_holds_up_the_event_loop(tmp_path: Path) -> No
     async def main() -> None:
         patient = Supervision(silence_s=60)
         async with house(asr(tmp_path), supervision=patient) as at:
-            pid = pid_of(at, "asr-1")
+            pid = at.pid("asr-1")
             os.kill(pid, signal.SIGSTOP)
             at.submit("big", Transcribe(0, 0, audio=bytes(10_000_000)))
             for _ in range(100):
@@ -212,7 +190,7 @@ def test_process_killed_in_the_middle_of_a_job_is_replaced_and_the_job_repeated(
 
     async def main() -> None:
         async with house(llm(tmp_path)) as at:
-            old = pid_of(at, "llm-1")
+            old = at.pid("llm-1")
             at.submit("a", "stall")
             await at.until(lambda: at.text("a") == "0 1 2 ")
             os.kill(old, blow)
@@ -232,7 +210,7 @@ def test_process_that_is_stopped_is_found_by_its_silence(tmp_path: Path) -> None
 
     async def main() -> None:
         async with house(llm(tmp_path), supervision=WATCHFUL) as at:
-            old = pid_of(at, "llm-1")
+            old = at.pid("llm-1")
             at.submit("a", "stall")
             await at.until(lambda: at.text("a") == "0 1 2 ")
             os.kill(old, signal.SIGSTOP)
@@ -279,121 +257,5 @@ def test_process_poisonous_job_fails_and_its_company_gets_through(tmp_path: Path
                 at.submit(f"j{number}", Transcribe(0, 0, audio=bytes(200), prompt=prompt), f"s{number}")
             reports = [await at.end_of(f"j{number}", f"s{number}") for number in range(3)]
             assert [type(one) for one in reports] == [Failed, Transcribed, Transcribed]
-
-    asyncio.run(main())
-
-
-# --- start and stop ---------------------------------------------------------------------------------------------------
-
-
-def test_process_whose_model_is_missing_says_so_and_is_not_tried_again(tmp_path: Path) -> None:
-    """Not ready, with the command that installs it; the other workers work (F-O2)."""
-
-    async def main() -> None:
-        async with house(llm(tmp_path, name="missing"), asr(tmp_path)) as at:
-            broken, working = at.pool.states()
-            assert not at.pool.ready
-            assert broken.phase is Phase.BROKEN
-            assert "pip install parrot" in broken.reason
-            assert working.phase is Phase.READY
-            at.submit("j", Transcribe(0, 0, audio=bytes(200)))
-            assert isinstance(await at.end_of("j"), Transcribed)
-            assert at.pool.states()[0].starts == 1
-
-    asyncio.run(main())
-
-
-def test_process_that_cannot_start_keeps_its_last_words_without_secrets(tmp_path: Path) -> None:
-    """The reason names the fault and what was printed; what the configuration calls a key is taken out."""
-
-    async def main() -> None:
-        options = {"folder": str(tmp_path), "api_key": "open-sesame-42"}
-        async with house(WorkerSpec("llm", engine("leaky"), options)) as at:
-            await at.until(lambda: phase_of(at, "llm-1") is Phase.WAITING)
-            reason = at.pool.states()[0].reason
-            assert "RuntimeError" in reason
-            assert "my key is [secret]" in reason
-            assert "said on standard output" in reason
-            assert "open-sesame-42" not in reason + str(at.progress)
-
-    asyncio.run(main())
-
-
-def test_process_that_cannot_start_at_first_is_tried_again(tmp_path: Path) -> None:
-    """Back-off, then ready; a job that waited meanwhile is done."""
-
-    async def main() -> None:
-        async with house(llm(tmp_path, name="recovering")) as at:
-            at.submit("a", "count 2")
-            assert isinstance(await at.end_of("a"), Replied)
-            state = at.pool.states()[0]
-            assert (state.starts, state.reason) == (3, "")
-            assert at.pool.ready
-
-    asyncio.run(main())
-
-
-def test_process_that_never_becomes_ready_is_given_up(tmp_path: Path) -> None:
-    """A start that hangs ends after `load_s` and is tried again."""
-
-    async def main() -> None:
-        times = Supervision(silence_s=0.6, load_s=0.01, backoff_first_s=60)
-        async with house(llm(tmp_path), supervision=times) as at:
-            assert phase_of(at, "llm-1") is Phase.WAITING
-            assert "not ready after" in at.pool.states()[0].reason
-
-    asyncio.run(main())
-
-
-def test_process_stop_lets_running_jobs_end(tmp_path: Path) -> None:
-    """A clean stop drains: the reply that runs is completed, and nothing new is taken."""
-
-    async def main() -> None:
-        patient = Supervision(drain_s=30)
-        async with house(llm(tmp_path), supervision=patient) as at:
-            at.submit("a", "count 2000")
-            await at.reports(1)
-            await at.pool.stop()
-            assert isinstance(at.inbox["s"][-1], ReplyText | Replied)
-            assert at.pool.free() == {}
-            assert isinstance(await at.end_of("a"), Replied)
-
-    asyncio.run(main())
-
-
-def test_process_stop_is_bounded_and_leaves_nothing_behind(tmp_path: Path) -> None:
-    """A job that never ends does not hold up the end: after `drain_s` the process is gone."""
-
-    async def main() -> None:
-        async with house(llm(tmp_path), supervision=Supervision(drain_s=0.1)) as at:
-            pid = pid_of(at, "llm-1")
-            at.submit("a", "deaf")
-            await at.reports(1)
-            await at.pool.stop()
-            await at.until(lambda: phase_of(at, "llm-1") is Phase.STOPPED)
-            assert not is_alive(pid)
-
-    asyncio.run(main())
-
-
-def test_process_given_more_than_it_has_room_for_is_our_fault(tmp_path: Path) -> None:
-    """Bounds are exact: the pool never takes what it did not offer."""
-
-    async def main() -> None:
-        async with house(llm(tmp_path, parallel=1)) as at:
-            with pytest.raises(InvalidState):
-                at.pool.send("llm-1", [job("a"), job("b")])
-
-    asyncio.run(main())
-
-
-def test_process_states_show_memory_and_processor_time(tmp_path: Path) -> None:
-    """What a child uses is read from the system."""
-
-    async def main() -> None:
-        async with house(llm(tmp_path)) as at:
-            state = at.pool.states()[0]
-            assert state.memory_bytes > 5_000_000
-            assert state.cpu_s > 0
 
     asyncio.run(main())

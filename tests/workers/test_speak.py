@@ -87,6 +87,13 @@ def test_speaker_cancel_stops_the_voice_at_its_next_chunk() -> None:
     assert voice.yielded <= 4
 
 
+def test_speaker_cancel_is_heard_during_silence_too() -> None:
+    """A voice that has not made a sound yet is stopped all the same."""
+    voice = _Voice(24_000, [np.zeros(4_800, np.int16)] * 50)
+    assert _say(voice, wanted_pieces=0) == []
+    assert voice.yielded == 1
+
+
 def test_speaker_other_work_is_a_fault() -> None:
     """A text to understand is not said."""
     with pytest.raises(TypeError):

@@ -1,0 +1,150 @@
+"""Real processes that start, cannot start, and stop. Engines are scripted."""
+
+import asyncio
+import os
+from pathlib import Path
+
+import pytest
+
+from orchestrator.errors import InvalidState
+from orchestrator.scheduling.work import (
+    Replied,
+    Transcribe,
+    Transcribed,
+)
+from orchestrator.workers.spec import WorkerSpec
+from orchestrator.workers.supervision import Phase, Supervision
+from tests.scheduling.jobs import job
+from tests.workers.house import asr, engine, house, is_alive, llm
+
+
+def test_process_whose_model_is_missing_says_so_and_is_not_tried_again(tmp_path: Path) -> None:
+    """Not ready, with the command that installs it; the other workers work (F-O2)."""
+
+    async def main() -> None:
+        async with house(llm(tmp_path, name="missing"), asr(tmp_path)) as at:
+            broken, working = at.pool.states()
+            assert not at.pool.ready
+            assert broken.phase is Phase.BROKEN
+            assert "pip install parrot" in broken.reason
+            assert working.phase is Phase.READY
+            at.submit("j", Transcribe(0, 0, audio=bytes(200)))
+            assert isinstance(await at.end_of("j"), Transcribed)
+            assert at.pool.states()[0].starts == 1
+
+    asyncio.run(main())
+
+
+def test_process_that_cannot_start_keeps_its_last_words_without_secrets(tmp_path: Path) -> None:
+    """The reason names the fault and what was printed; what the configuration calls a key is taken out."""
+
+    async def main() -> None:
+        options = {"folder": str(tmp_path), "api_key": "open-sesame-42"}
+        async with house(WorkerSpec("llm", engine("leaky"), options)) as at:
+            await at.until(lambda: at.state("llm-1").phase is Phase.WAITING)
+            reason = at.pool.states()[0].reason
+            assert "RuntimeError" in reason
+            assert "my key is [secret]" in reason
+            assert "said on standard output" in reason
+            assert "open-sesame-42" not in reason + str(at.progress)
+
+    asyncio.run(main())
+
+
+def test_process_that_cannot_start_at_first_is_tried_again(tmp_path: Path) -> None:
+    """Back-off, then ready; a job that waited meanwhile is done."""
+
+    async def main() -> None:
+        async with house(llm(tmp_path, name="recovering")) as at:
+            at.submit("a", "count 2")
+            assert isinstance(await at.end_of("a"), Replied)
+            state = at.pool.states()[0]
+            assert (state.starts, state.reason) == (3, "")
+            assert at.pool.ready
+
+    asyncio.run(main())
+
+
+def test_process_that_never_becomes_ready_is_given_up(tmp_path: Path) -> None:
+    """A start that hangs ends after `load_s` and is tried again."""
+
+    async def main() -> None:
+        times = Supervision(silence_s=0.6, load_s=0.01, backoff_first_s=60)
+        async with house(llm(tmp_path), supervision=times) as at:
+            assert at.state("llm-1").phase is Phase.WAITING
+            assert "not ready after" in at.pool.states()[0].reason
+
+    asyncio.run(main())
+
+
+def test_process_stop_lets_running_jobs_end(tmp_path: Path) -> None:
+    """A clean stop drains: the reply that runs is completed, and nothing new is taken."""
+
+    async def main() -> None:
+        async with house(llm(tmp_path), supervision=Supervision(drain_s=60)) as at:
+            at.submit("a", "gate")
+            await at.reports(1)
+            stopping = asyncio.create_task(at.pool.stop())
+            await at.until(lambda: at.pool.free() == {})
+            assert at.state("llm-1").phase is Phase.READY
+            (tmp_path / "gate").touch()
+            await stopping
+            assert isinstance(await at.end_of("a"), Replied)
+            assert at.text("a") == "ab"
+
+    asyncio.run(main())
+
+
+def test_process_stop_is_bounded_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    """A job that never ends does not hold up the end: after `drain_s` the process is gone."""
+
+    async def main() -> None:
+        async with house(llm(tmp_path), supervision=Supervision(drain_s=0.1)) as at:
+            pid = at.pid("llm-1")
+            at.submit("a", "deaf")
+            await at.reports(1)
+            await at.pool.stop()
+            await at.until(lambda: at.state("llm-1").phase is Phase.STOPPED)
+            assert not is_alive(pid)
+
+    asyncio.run(main())
+
+
+def test_process_given_more_than_it_has_room_for_is_our_fault(tmp_path: Path) -> None:
+    """The pool never takes what it did not offer."""
+
+    async def main() -> None:
+        async with house(llm(tmp_path, parallel=1)) as at:
+            with pytest.raises(InvalidState):
+                at.pool.send("llm-1", [job("a"), job("b")])
+
+    asyncio.run(main())
+
+
+def test_process_environment_is_set_before_the_engine_is_there(tmp_path: Path) -> None:
+    """Threads, no downloads, what the configuration adds, and a step back for the server."""
+
+    async def main() -> None:
+        options = {"folder": str(tmp_path)}
+        spec = WorkerSpec(
+            "llm", engine("LanguageModel"), options, threads=3, niceness=2, environment={"EXTRA": "x"}
+        )
+        async with house(spec) as at:
+            at.submit("a", "environment")
+            await at.end_of("a")
+            niceness = os.nice(0) + 2
+            assert at.text("a") == f"3 3 1 x {niceness}"
+
+    asyncio.run(main())
+
+
+def test_process_states_show_memory_and_processor_time(tmp_path: Path) -> None:
+    """What a child uses is read from the system."""
+
+    async def main() -> None:
+        async with house(llm(tmp_path)) as at:
+            state = at.pool.states()[0]
+            assert state.memory_bytes > 5_000_000
+            assert state.cpu_s > 0
+
+    asyncio.run(main())
