@@ -44,6 +44,7 @@ format: $(DEV)  ## ruff: mend what it can and format
 
 types: $(DEV)  ## mypy, strict, on code, tests and benchmarks
 	$(BIN)/mypy
+	$(BIN)/mypy samples/*.py
 
 imports: $(DEV)  ## import-linter: arrows between packages run one way
 	$(BIN)/lint-imports --no-logo

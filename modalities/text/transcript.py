@@ -1,7 +1,7 @@
 """Partial transcripts that never take a word back: local agreement.
 
-Source: the LocalAgreement-2 policy (Liu et al. 2020; Macháček et al. 2023, Whisper-Streaming): of two successive hypotheses
-for a growing stretch of speech only the common prefix is shown.
+Source: the LocalAgreement-2 policy (Liu et al. 2020; Macháček et al. 2023, Whisper-Streaming): of two successive
+hypotheses for a growing stretch of speech only the common prefix is shown.
 """
 
 
