@@ -145,7 +145,30 @@ def test_stuck_peer_is_let_go_even_if_it_never_reads_again(monkeypatch: pytest.M
         await until(lambda: not running.server.server_state.connections)
         stuck.close()
 
-    against(test)
+    against(test, options=server.ServerOptions(ping_s=3_000))
+
+
+def test_peer_that_answers_no_ping_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client that is gone without a word, with sound still unsent, costs its socket for two ping intervals only."""
+    monkeypatch.setattr(server, "CLOSE_TIMEOUT_S", 0.1)
+
+    async def test(running: Running) -> None:
+        stuck = socket.create_connection(("127.0.0.1", running.port))
+        stuck.sendall(
+            b"GET /v1/realtime HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+            b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
+        )
+        await until(
+            lambda: bool(running.house.directory.sessions and running.house.directory.sessions[0].links)
+        )
+        (session,) = running.house.directory.sessions
+        for _ in range(3_000):
+            session.speak(bytes(9_600))
+        await until(lambda: not running.server.server_state.connections and not session.links)
+        assert session.ended is None
+        stuck.close()
+
+    against(test, options=server.ServerOptions(ping_s=0.2))
 
 
 def test_close_of_a_slow_link_does_not_wait_for_its_backlog(monkeypatch: pytest.MonkeyPatch) -> None:
