@@ -71,3 +71,12 @@ def test_ci_runs_what_people_run() -> None:
 def test_the_readme_begins_with_two_commands() -> None:
     """A newcomer finds `make run` and `make test`."""
     assert {"run", "test"} <= set(re.findall(r"make ([a-z-]+)", (ROOT / "README.md").read_text()))
+
+
+def test_every_decision_is_listed() -> None:
+    """A page in docs/decisions that the index does not name is not found by anybody."""
+    folder = ROOT / "docs" / "decisions"
+    index = (folder / "README.md").read_text()
+    assert not [
+        page.name for page in folder.glob("*.md") if page.name != "README.md" and page.name not in index
+    ]
