@@ -1,6 +1,7 @@
 """From `workers:` and `audio.vad` to engines: their models found on this machine, their options known to exist."""
 
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 from modalities.adapters import registry
@@ -20,6 +21,10 @@ _ADAPTER_ROLES: dict[Role, registry.Role] = {
     "llm": "llm",
     "speech": "speech",
 }
+
+
+DEFAULT_DOMAIN = Path(__file__).parents[2] / "configs" / "domains" / "default.yaml"
+"""Ships beside the packages in a checkout; an installed wheel has none and finds general slots only."""
 
 
 def worker_specs(settings: Settings) -> tuple[WorkerSpec, ...]:
@@ -73,8 +78,11 @@ def _options(role: Role, worker: Worker, threads: int, allow_download: bool) -> 
 def _domain(worker: Worker) -> dict[str, object]:
     """Returns the domain of an understanding worker as its option. Raises `ConfigError` with all its faults."""
     path = worker.domain if isinstance(worker, UnderstandWorker) else None
+    if str(path) == "default":
+        path = DEFAULT_DOMAIN if DEFAULT_DOMAIN.is_file() else None
     if path is None:
         return {}
+    path = Path(path)
     tree, found = read_yaml(path)
     try:
         domain_from(tree)

@@ -84,6 +84,6 @@ def _anchored(tree: Tree, path: Path | None) -> Tree:
         node: object = tree
         for section in sections:
             node = node.get(section) if isinstance(node, dict) else None
-        if isinstance(node, dict) and isinstance(node.get(key), str):
+        if isinstance(node, dict) and isinstance(node.get(key), str) and node[key] != "default":
             node[key] = str(path.resolve().parent / node[key])
     return tree

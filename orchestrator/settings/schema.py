@@ -107,9 +107,10 @@ class AsrWorker(Worker):
 
 
 class UnderstandWorker(Worker):
-    """`domain` names the intents and slots that are looked for; without one only general slots are found."""
+    """`domain` names the intents and slots that are looked for: a file, ``default`` for the one that ships in
+    ``configs/domains``, null for none (only general slots are found then)."""
 
-    domain: Path | None = None
+    domain: Path | Literal["default"] | None = "default"
     engine: Annotated[str, Field(min_length=1)] = "minilm_onnx"
     parallel: Count = 8
 
