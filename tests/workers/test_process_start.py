@@ -121,8 +121,11 @@ def test_process_given_more_than_it_has_room_for_is_our_fault(tmp_path: Path) ->
     asyncio.run(main())
 
 
-def test_process_environment_is_set_before_the_engine_is_there(tmp_path: Path) -> None:
+def test_process_environment_is_set_before_the_engine_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Threads, no downloads, what the configuration adds, and a step back for the server."""
+    monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
 
     async def main() -> None:
         options = {"folder": str(tmp_path)}
