@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -144,7 +145,7 @@ def chromium(
     """Runs a browser with a fresh profile. `microphone` is a WAV file that is played once as soon as the page opens the
     microphone; without it there is no such device, and permission is asked for as usual."""
     options = Options()
-    options.binary_location = "/usr/bin/chromium"
+    options.binary_location = shutil.which("chromium") or ""
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     with tempfile.TemporaryDirectory(prefix="chorale-browser-") as profile:
         fake = (
@@ -155,7 +156,7 @@ def chromium(
         for flag in (*QUIET, *(fake if microphone else ()), *flags, f"--user-data-dir={profile}"):
             options.add_argument(flag)
         options.add_argument(f"--window-size={size[0]},{size[1]}")
-        driver = webdriver.Chrome(options, Service("/usr/bin/chromedriver"))
+        driver = webdriver.Chrome(options, Service(shutil.which("chromedriver")))
         page = Page(driver)
         try:
             page.devtools("Page.addScriptToEvaluateOnNewDocument", source=WATCH_LINKS)

@@ -31,11 +31,11 @@ def still(wavs: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def one_voice(wavs: Path) -> Path:
-    """Somebody who says something once, two seconds after the microphone was opened."""
-    return write_wav(wavs / "one_voice.wav", silence(2), babble(1.2), silence(120))
+    """Somebody who says something once, four seconds after the microphone was opened."""
+    return write_wav(wavs / "one_voice.wav", silence(4), babble(1.2), silence(120))
 
 
 @pytest.fixture(scope="session")
 def two_voices(wavs: Path) -> Path:
     """Somebody who speaks, and speaks again four seconds later."""
-    return write_wav(wavs / "two_voices.wav", silence(2), babble(1.2), silence(4), babble(1.2), silence(120))
+    return write_wav(wavs / "two_voices.wav", silence(4), babble(1.2), silence(4), babble(1.2), silence(120))

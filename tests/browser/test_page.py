@@ -48,9 +48,9 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 @pytest.fixture(scope="session")
 def question(wavs: Path) -> Path:
-    """Somebody who asks one question, three seconds after the microphone was opened."""
+    """Somebody who asks one question, five seconds after the microphone was opened."""
     return write_wav(
-        wavs / "question.wav", silence(3), spoken("What is the capital of France?"), silence(120)
+        wavs / "question.wav", silence(5), spoken("What is the capital of France?"), silence(120)
     )
 
 
@@ -184,7 +184,7 @@ def test_a_text_session_is_found_again_after_its_connection_broke(served: Served
         page.wait_for(lambda: page.text("#session-id").startswith("sess_"), "the session's id")
         session_id = page.text("#session-id")
         page.script("window.socketsForTest.at(-1).close(4000)")
-        page.wait_for(lambda: page.connection == "reconnecting", "the page to notice")
+        page.wait_for(lambda: page.script("return window.socketsForTest.length") == 2, "the page to notice")
         page.wait_for(lambda: page.connection == "live", "the way back", PATIENCE_S)
         page.write("Say hello.")
         page.wait_for(lambda: len(page.said_by("assistant", "final")) == 2, "a second answer", PATIENCE_S)

@@ -117,6 +117,7 @@ def test_the_page_can_be_used_without_a_mouse(stand_in: StandIn, still: Path) ->
       const frame = element.matches("textarea") ? getComputedStyle(element.closest(".controls")).boxShadow : "none";
       return (style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 2) || frame !== "none";
     """
+    stand_in.script.tone_s = 30
     with chromium(microphone=still) as page:
         page.open(stand_in.address)
         reached = []

@@ -130,13 +130,13 @@ def test_a_server_that_goes_away_is_waited_for_and_found_again(stand_in: StandIn
 
 def test_a_text_session_outlives_a_broken_connection(stand_in: StandIn) -> None:
     """The page comes back to the same session and asks for the end that it missed: no divider, nothing lost."""
-    stand_in.script.answer = "one two three four five six seven eight nine ten " * 3
+    stand_in.script.answer = "one two three four five six seven eight nine ten " * 15
     with chromium() as page:
         page.open(stand_in.address)
         page.write("count")
         page.wait_for(lambda: page.said_by("assistant", "open"), "the answer to begin")
         stand_in.break_sockets()
-        page.wait_for(lambda: page.connection == "reconnecting", "the page to notice")
+        page.wait_for(lambda: page.script("return window.socketsForTest.length") == 2, "the page to notice")
         page.wait_for(lambda: page.connection == "live", "the way back")
         page.wait_for(lambda: page.said_by("assistant", "final") == [stand_in.script.answer], "the rest")
         assert page.said_by("note") == []

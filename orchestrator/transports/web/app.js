@@ -10,9 +10,9 @@ import { EventLog } from "./eventlog.js";
 import { leavesText, mayPass } from "./faults.js";
 import { TurnClock } from "./latency.js";
 import { Line } from "./line.js";
+import { Meters } from "./meters.js";
 import { Socket } from "./socket.js";
 import { Sound } from "./sound.js";
-import { Strings } from "./strings.js";
 import { View } from "./view.js";
 
 const SESSION = {
@@ -29,9 +29,6 @@ const HARMLESS = new Set([
   "conversation_already_has_active_response",
 ]);
 
-/** How often levels are read; the analyser's window is about as long. */
-const SAMPLE_MS = 25;
-
 class App {
   #at = (id) => document.getElementById(id);
   #endpoint = new Endpoint(document.baseURI, storage());
@@ -42,13 +39,15 @@ class App {
   #isGreeted = false;
   #ticket = null;
   #dismissed = null;
-  #sampling = null;
-  #frame = null;
   #sound = new Sound(this.#at("sound"), { fault: (fault) => this.#show(fault) });
   #turn = new TurnClock();
   #log = new EventLog();
-  #strings = new Strings(this.#at("canvas"), matchMedia("(prefers-reduced-motion: reduce)"));
   #view = new View(document);
+  #meters = new Meters(
+    this.#at("canvas"),
+    () => this.#sound.levels,
+    (levels, now) => this.#measure(levels, now),
+  );
   #line = new Line({
     changed: (name) => this.#connectionChanged(name),
     event: (json) => this.#receive(json),
@@ -95,10 +94,7 @@ class App {
       }
     });
     addEventListener("unhandledrejection", ({ reason }) => this.#show({ kind: "page-fault", detail: String(reason) }));
-    addEventListener("resize", () => this.#sampling ?? this.#strings.rest());
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.#strings.rest());
     this.#at("key").value = this.#endpoint.key;
-    this.#strings.rest();
     this.#render();
   }
 
@@ -116,10 +112,7 @@ class App {
       this.#gaveUp(fault);
       return;
     }
-    if (this.#sampling === null) {
-      this.#sampling = setInterval(() => this.#sample(), SAMPLE_MS);
-      this.#swing(0);
-    }
+    this.#meters.start();
     this.#mode = "voice";
     this.#ticket = null;
     this.#line.dial((listener) => new Call(this.#endpoint, this.#sound.microphone, listener));
@@ -339,25 +332,15 @@ class App {
   // ---- sound
 
   #closeMicrophone() {
-    clearInterval(this.#sampling);
-    cancelAnimationFrame(this.#frame);
-    this.#sampling = null;
+    this.#meters.stop();
     this.#sound.close();
-    this.#strings.rest();
     this.#render();
   }
 
-  #sample() {
-    const now = performance.now();
-    const { user, answer } = this.#sound.levels;
+  #measure({ user, answer }, now) {
     this.#turn.userLevel(user, now);
     this.#turn.answerLevel(answer, now);
     this.#view.meter(user);
-  }
-
-  #swing(now) {
-    this.#strings.draw(this.#sound.levels, now);
-    this.#frame = requestAnimationFrame((next) => this.#swing(next));
   }
 
   // ---- state and screen
