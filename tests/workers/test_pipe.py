@@ -65,7 +65,7 @@ def test_pipe_small_messages_leave_at_once() -> None:
 def test_pipe_hands_messages_on_in_order_until_it_is_closed() -> None:
     """A close from inside a message silences the rest of what came with it, and is not told as an end."""
     pipe, transport, received, ended = _connected()
-    pipe.data_received(frame(ReplyText("j", "a")) + frame(Beat()))
+    pipe.data_received(bytes(frame(ReplyText("j", "a")) + frame(Beat())))
     assert received == [ReplyText("j", "a"), Beat()]
 
     def close_at_once(message: FromWorker) -> None:
@@ -73,7 +73,7 @@ def test_pipe_hands_messages_on_in_order_until_it_is_closed() -> None:
         pipe.close()
 
     pipe._received = close_at_once
-    pipe.data_received(frame(ReplyText("j", "b")) + frame(ReplyText("j", "c")))
+    pipe.data_received(bytes(frame(ReplyText("j", "b")) + frame(ReplyText("j", "c"))))
     assert received[2:] == [ReplyText("j", "b")]
     assert transport.aborted
     pipe.connection_lost(None)
