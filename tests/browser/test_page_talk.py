@@ -187,10 +187,13 @@ window.WebSocket = class extends EventTarget {
   constructor() { super(); setTimeout(() => { this.onopen(); this.flood(); }); }
   send() {}
   close() {}
-  flood() {
+  async flood() {
     const say = (event) => this.onmessage({ data: JSON.stringify(event) });
     say({ type: "session.created", session: { id: "sess_flood" } });
     for (let turn = 0; turn < 3000; turn += 1) {
+      if (turn % 300 === 0) {
+        await new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)));
+      }
       const item = { id: `a${turn}`, type: "message", role: "assistant", status: "completed",
                      content: [{ type: "output_text", text: `answer ${turn}` }] };
       const previous_item_id = turn === 0 ? null : `a${turn - 1}`;
