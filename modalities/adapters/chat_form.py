@@ -40,13 +40,13 @@ def strict_form(messages: Sequence[ChatMessage]) -> Form:
             turns[-1] = replace(turns[-1], content=_lines(turns[-1].content, message.content))
         else:
             turns.append(message)
-    if turns[0].role != "user":
+    if not turns or turns[0].role != "user":
         turns.insert(0, GREETING)
     return [_plain(message) for message in turns]
 
 
 def _native(message: ChatMessage) -> dict[str, Any]:
-    form: dict[str, Any] = {"role": message.role, "content": message.content}
+    form: dict[str, Any] = {"role": message.role, "content": _encodable(message.content)}
     if message.tool_calls:
         form["tool_calls"] = [
             {
@@ -62,7 +62,12 @@ def _native(message: ChatMessage) -> dict[str, Any]:
 
 
 def _plain(message: ChatMessage) -> dict[str, Any]:
-    return {"role": message.role, "content": message.content}
+    return {"role": message.role, "content": _encodable(message.content)}
+
+
+def _encodable(text: str) -> str:
+    """Half a surrogate pair, which JSON can carry and UTF-8 cannot, becomes a question mark."""
+    return text.encode("utf-8", "replace").decode()
 
 
 def _tools_told(messages: Sequence[ChatMessage]) -> list[ChatMessage]:

@@ -61,7 +61,6 @@ class _Scan:
         if character in "{[":
             self._open.append(character)
             self._expects = "key" if character == "{" else "value"
-            self._fresh = True
         elif character in "}]":
             if self._open:
                 self._open.pop()
@@ -70,6 +69,8 @@ class _Scan:
             self._expects = "key" if self._open and self._open[-1] == "{" else "value"
         elif character == ":":
             self._expects = "value"
+        if character.strip():
+            self._fresh = character in "{["
 
     def end(self) -> str:
         rest = self._end_of_token()

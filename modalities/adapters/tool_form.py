@@ -33,6 +33,9 @@ _FUNCTION_WORDS = frozenset(
         "to was what when where which who will with would you your",
     )
 )
+_WORD = re.compile(r'[\w@#+&$€£%][^\s"\\\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]*')
+"""A word as JSON writes it without an escape; punctuation may stand inside and behind it."""
+
 _NUMBER_WORDS = re.compile(
     r"\d|\b(one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|"
     r"seventeen|eighteen|nineteen|twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety|hundred|thousand|half|"
@@ -136,7 +139,7 @@ def users_words(words: str) -> FreeText:
 
     Where no run has the wanted length, any text may stand.
     """
-    found = [match.group() for match in re.finditer(r"[\w@#+&$€£%][^\s\"\\]*", words)]
+    found = [match.group() for match in _WORD.finditer(words)]
     bare = [word.rstrip(".,!?;:)]}'") for word in found]
     starts = [n for n, word in enumerate(bare) if word and word.lower() not in _FUNCTION_WORDS]
 
