@@ -75,12 +75,12 @@ distclean: clean  ## remove .venv too
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
-	  echo "Chorale needs Python 3.11 or newer; '$(PYTHON)' is $$($(PYTHON) --version 2>&1 || echo missing)."; \
+	  echo "Chorale needs Python 3.11 or newer; '$(PYTHON)' is $$($(PYTHON) --version 2>/dev/null || echo not there)."; \
 	  echo "Name another one:  make $(or $(MAKECMDGOALS),setup) PYTHON=python3.12"; exit 1; }
 	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { \
 	  echo "'$(PYTHON)' has no venv module. On Debian and Ubuntu:  apt-get install python3-venv"; exit 1; }
 	@echo "Making $(VENV) with $$($(PYTHON) --version)"
-	@$(PYTHON) -m venv $(VENV)
+	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
 
 $(RUNTIME): pyproject.toml | $(BIN)/python
 	@echo "Installing the server (with piper-tts, which is GPL-3.0-or-later and runs in a process of its own)"
