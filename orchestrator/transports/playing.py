@@ -31,12 +31,14 @@ class PlayoutTrack(MediaStreamTrack):
         self._pacer = Pacer()
         self._drained = drained
         self._encoder: SoundEncoder | None = None
+        self._tick = Fraction(1, SoundCodec.OPUS.clock_hz)
         self._frames = 0
         self._dry: asyncio.Task[None] | None = None
 
     def use(self, codec: SoundCodec) -> None:
         """Fixes what was negotiated. Before the first frame is due."""
         self._encoder = new_encoder(codec)
+        self._tick = Fraction(1, self._encoder.clock_hz)
 
     def run_dry(self) -> None:
         """Plays to nobody: for a call that wants no sound, so that responses end all the same."""
@@ -80,7 +82,7 @@ class PlayoutTrack(MediaStreamTrack):
         payload = self._encoder.encode(await self._next_pcm())
         packet = Packet(payload)
         packet.pts = (self._frames - 1) * self._encoder.ticks
-        packet.time_base = Fraction(1, self._encoder.clock_hz)
+        packet.time_base = self._tick
         return packet
 
     async def _next_pcm(self) -> bytes | None:
