@@ -63,6 +63,9 @@ UNBOUNDED: dict[str, str] = {
     "orchestrator/workers/outbox.py: self._waiting: deque[_Waiting] = deque()  # bounded by `put`, in bytes": (
         "counts bytes, not entries: `put` blocks or refuses at the bound"
     ),
+    "orchestrator/sessions/response.py: self.unspoken: deque[Sentence] = deque()": (
+        "sentences of one reply, whose text is held anyway: bounded by the tokens of a response"
+    ),
 }
 
 

@@ -79,31 +79,39 @@ class Conversation:
         at = self._index(item_id)
         return self._entries[at - 1].id if at > 0 else None
 
+    def place(self, item_id: str, after: str | None) -> str | None:
+        """Returns where a new item goes that is to stand behind `after`: behind that id, at the ``root``, or (None)
+        where its time puts it. That the server took `after` back a moment ago is no fault of the client: time decides.
+        Raises `WireError` for an `after` that never was and for an id in use."""
+        if item_id in self._by_id:
+            raise WireError(
+                "item_create_duplicate_item_id", f"An item with the id '{item_id}' already exists", "item.id"
+            )
+        if after is None or after == "root" or after in self._by_id:
+            return after
+        if after not in self._gone:
+            raise WireError(
+                "invalid_value", f"There is no item '{after}' to put it behind", "previous_item_id"
+            )
+        return None
+
     def add(self, entry: Entry, after: str | None = None) -> str | None:
         """Puts an entry in its place and returns the id before it.
 
-        `after`: an item's id, ``root`` for the top, None for the place its time gives it. Raises `WireError` for an
-        unknown `after` or an id in use; nothing is changed then.
+        `after` as in `place`. Raises `WireError` for an unknown `after` or an id in use; nothing is changed then.
         """
-        if entry.id in self._by_id:
-            raise WireError(
-                "item_create_duplicate_item_id", f"An item with the id '{entry.id}' already exists", "item.id"
-            )
+        after = self.place(entry.id, after)
         if after is None:
             at = len(self._entries)
             while at > 0 and self._entries[at - 1].began_us > entry.began_us:
                 at -= 1
         elif after == "root":
             at = 0
-        elif after in self._by_id:
-            at = self._index(after) + 1
         else:
-            raise WireError(
-                "invalid_value", f"There is no item '{after}' to put it behind", "previous_item_id"
-            )
-        if after is not None and at > 0:
-            # A client's placement is a statement about order: its neighbours' times must not contradict it later.
-            entry.began_us = max(entry.began_us, self._entries[at - 1].began_us)
+            at = self._index(after) + 1
+        if after is not None:
+            # A client's placement is a statement about order: times must not contradict it later.
+            entry.began_us = max(entry.began_us, self._entries[at - 1].began_us) if at > 0 else 0
         self._entries.insert(at, entry)
         self._by_id[entry.id] = entry
         self._gone.pop(entry.id, None)
@@ -140,7 +148,9 @@ class Conversation:
             return
         entry.pending = False
         parts = tuple(
-            structs.replace(part, transcript=transcript) if isinstance(part, InputAudio) else part
+            structs.replace(part, transcript=transcript)
+            if isinstance(part, InputAudio) and part.transcript is None
+            else part
             for part in entry.item.content
         )
         entry.item = structs.replace(entry.item, content=parts)

@@ -35,6 +35,9 @@ from orchestrator.wire.session import SemanticVad, ServerVad, Session
 LEAST_COMMIT = SAMPLE_RATE_HZ // 10
 """A commit needs 100 ms of sound."""
 
+_STILL_COMING = SAMPLE_RATE_HZ
+"""Sound that may overwrite the oldest of a full buffer before its commit is carried out."""
+
 
 @dataclass(slots=True)
 class Utterance:
@@ -101,13 +104,18 @@ class Listener:
     # -- what the client sets ---------------------------------------------------------------------------------------
 
     def configure(self, view: Session) -> None:
-        """Follows the session's turn detection; speech that is going on keeps going on."""
+        """Follows the session's turn detection; speech that is going on keeps going on, or stays in the buffer where
+        nobody detects its end any more."""
         self._view = view
         detection = view.audio.input.turn_detection
         if detection is None:
-            if self._open is not None:
-                self._drop_open()
-            self._segmenter = None
+            if self._segmenter is not None:
+                # The silence before is not part of the buffer: it would fill it to the brim.
+                self._buffer_start = max(
+                    self._buffer_start, self.heard_to if self._open is None else self._open.start
+                )
+            self._drop_open()
+            self._segmenter = self._patience = None
             return
         settings = self._settings(detection)
         self._patience = SemanticPatience(detection.eagerness) if isinstance(detection, SemanticVad) else None
@@ -182,6 +190,7 @@ class Listener:
         if utterance is None or detection is None:
             return
         self._out.emit(wire.SpeechStopped(utterance.item_id, stop * 1_000 // SAMPLE_RATE_HZ))
+        self._turns.sign(self._timeline.at(stop), speaking=True)
         self.ear.on(EarEvent.SPEECH_ENDED)
         self._finish(utterance, stop, detection.create_response)
 
@@ -189,7 +198,7 @@ class Listener:
 
     def commit(self, position: int) -> None:
         """Ends the buffer at `position` by the client's word. Raises `WireError` where it holds under 100 ms."""
-        oldest = position - int(self._out.rules.buffer_s * SAMPLE_RATE_HZ)
+        oldest = position - int(self._out.rules.buffer_s * SAMPLE_RATE_HZ) + _STILL_COMING
         start = max(self._open.start if self._open is not None else self._buffer_start, oldest)
         if position - start < LEAST_COMMIT:
             held = max(0, position - start) * 1_000 // SAMPLE_RATE_HZ
@@ -203,6 +212,8 @@ class Listener:
             turn = self._turns.sign(self._out.now, speaking=self.ear.state is not Ear.QUIET)
             item_id = self._out.ids.take("item")
             utterance = Utterance(item_id, start, self._timeline.at(start), turn, drafted_to=start)
+        else:
+            self._out.emit(wire.SpeechStopped(utterance.item_id, position * 1_000 // SAMPLE_RATE_HZ))
         self.heard_to = max(self.heard_to, position)
         if self._segmenter is not None:
             self._segmenter.reset(position)
@@ -221,14 +232,10 @@ class Listener:
         self._out.emit(wire.BufferCleared())
 
     def hang_up(self) -> None:
-        """Nobody speaks any more: what was being said is written down, and not answered."""
-        utterance = self._open
-        for waiting in self._jobs.values():
-            waiting.answered = False
-        if utterance is None:
-            return
+        """Nobody speaks any more: what was being said ends here and is written down. Who comes back begins anew."""
         self._speech_ended(self.heard_to)
-        utterance.answered = False
+        if self._segmenter is not None:
+            self._segmenter.reset(self.heard_to)
 
     def _drop_open(self) -> None:
         utterance = self._open

@@ -4,9 +4,11 @@ The order of events is the protocol's (reference §6). A run knows nothing of th
 asks it for events and carries its items into the conversation. `done` comes exactly once, whatever happens.
 """
 
+from collections import deque
 from dataclasses import dataclass, field
 from typing import Literal
 
+import msgspec
 from msgspec import UNSET, UnsetType, structs
 
 from modalities.text.heard import Segment, heard_prefix
@@ -69,7 +71,10 @@ class ResponseRun:
         self.sent_samples = 0
         self.played_samples: int | None = None
         self.first_sound_us: int | None = None
+        self.unspoken: deque[Sentence] = deque()
         self.spoken: list[Spoken] = []
+        self.is_truncated = False
+        """The client has said what of the message was heard: nothing is estimated any more."""
         self.message: Message | None = None
         self.message_index = 0
         self._ids = ids
@@ -103,7 +108,17 @@ class ResponseRun:
     @property
     def speaking(self) -> bool:
         """Whether a sentence is still on its way to sound."""
-        return any(not s.complete for s in self.spoken)
+        return bool(self.unspoken) or self.open_sentences > 0
+
+    @property
+    def open_sentences(self) -> int:
+        """How many sentences are being made into sound."""
+        return sum(not s.complete for s in self.spoken)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it ended by itself, with what the model had to say."""
+        return self.done and self.final_status in ("completed", "incomplete")
 
     def snapshot(self, status: wire.StatusDetails | None = None) -> wire.Response:
         """Returns the response as clients see it now."""
@@ -187,9 +202,9 @@ class ResponseRun:
         return next(i for i, known in enumerate(self._items) if known.id == item.id)
 
     def add_arguments(self, index: int, arguments: str) -> list[wire.ServerEvent]:
-        call = self._calls[index]
-        if not arguments:
-            return []
+        return self._add_arguments(self._calls[index], arguments) if arguments else []
+
+    def _add_arguments(self, call: _Call, arguments: str) -> list[wire.ServerEvent]:
         call.arguments.append(arguments)
         return [
             wire.ArgumentsDelta(
@@ -281,7 +296,12 @@ class ResponseRun:
         return min(self.sent_samples, max(0, elapsed))
 
     def heard_until(self, samples: int) -> str:
-        """Returns the words that `samples` of sound hold: exact by sentence, in proportion inside one."""
+        """Returns the words that `samples` of sound hold: exact by sentence, in proportion inside one.
+
+        All of the sound holds all of the text, with what has no sound (a smiley, markup).
+        """
+        if self.written and not self.speaking and samples >= self.sent_samples:
+            return self.text
         segments = [Segment(s.start, s.stop, s.samples, s.complete) for s in self.spoken]
         return heard_prefix(self.text, segments, samples)
 
@@ -315,13 +335,19 @@ class ResponseRun:
         return events
 
     def _close_call(self, call: _Call, status: ItemStatus) -> list[wire.ServerEvent]:
-        call.open = False
+        events: list[wire.ServerEvent] = []
+        if status == "completed" and not "".join(call.arguments).strip():
+            events = self._add_arguments(call, "{}")
         arguments = "".join(call.arguments)
+        if status == "completed" and not _is_json(arguments):
+            status = "incomplete"
+        call.open = False
         call.item = structs.replace(call.item, arguments=arguments, status=status)
         self._items[call.output_index] = call.item
         if status != "completed":
             return []  # clients run a call as soon as its arguments are "done": a broken one must not be announced
         return [
+            *events,
             wire.ArgumentsDone(
                 self.id,
                 str(call.item.id),
@@ -329,5 +355,13 @@ class ResponseRun:
                 call.item.call_id,
                 name=call.item.name,
                 arguments=arguments,
-            )
+            ),
         ]
+
+
+def _is_json(text: str) -> bool:
+    try:
+        msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        return False
+    return True

@@ -1,38 +1,33 @@
 """The shell of a session: waits on its inbox, lets the heart decide, carries out the effects without waiting."""
 
 import asyncio
-import base64
 import hmac
 import logging
+from contextlib import closing
 from typing import assert_never
 
-import numpy as np
-from msgspec import UNSET, structs
+from msgspec import structs
 
-from modalities.audio.resample import Resampler
 from orchestrator.buffers.output_log import OutputLog
 from orchestrator.clock import US_PER_S, Clock
-from orchestrator.errors import Overloaded, SessionClosed, WireError
+from orchestrator.errors import Overloaded, SessionClosed
 from orchestrator.scheduling.dispatcher import Dispatcher
 from orchestrator.scheduling.job import Job
 from orchestrator.scheduling.work import Failed, Report, SpeechPiece, Transcribe
 from orchestrator.sessions import effects as do
 from orchestrator.sessions import events as on
+from orchestrator.sessions.clips import ClipStore, named, unwritten_sound
 from orchestrator.sessions.inbox import Inbox
 from orchestrator.sessions.intake import Detector, SpeechIntake
 from orchestrator.sessions.links import Link, LinkKind, LogEntry, LoggedAudio, LoggedEvent
 from orchestrator.sessions.rules import SessionRules
-from orchestrator.sessions.session import CLIP_PREFIX, Session
+from orchestrator.sessions.session import Session
 from orchestrator.sessions.states import Life
 from orchestrator.wire import codec
 from orchestrator.wire.client import AnyClientEvent, CreateItem
-from orchestrator.wire.items import InputAudio, Message, Part
 from orchestrator.wire.session import Session as SessionView
 
 log = logging.getLogger("chorale.session")
-
-MAX_CLIP_BYTES = 16 * 1024 * 1024
-"""Sound that clients' own items may hold untranscribed, per session."""
 
 
 class SessionRunner:
@@ -61,8 +56,7 @@ class SessionRunner:
         self._links: dict[str, Link] = {}
         self._told = 0
         self._pieces: dict[tuple[str, int], bytes] = {}
-        self._clips: dict[str, bytes] = {}
-        self._clip_count = 0
+        self._clips = ClipStore()
         self._intake = SpeechIntake(detector, int(rules.buffer_s * 16_000), self._now, self._inbox.put_nowait)
         self._dispatcher.listen(view.id, self._deliver)
 
@@ -95,20 +89,21 @@ class SessionRunner:
     def attach(self, link: Link) -> int:
         if self._heart.life is Life.CLOSED:
             raise SessionClosed("The session has ended.")
+        cursor = self._log.last
         if link.id not in self._links:
             self._links[link.id] = link
             # At once and not by the inbox: nothing may reach a link before its session.created.
             self._step(on.LinkJoined(link.id, link.kind))
-        return self._log.last
+        return cursor  # and not the log's end: what its coming set off is for it too
 
     def detach(self, link_id: str) -> None:
         if self._links.pop(link_id, None) is not None:
             self._inbox.put_nowait(on.LinkLeft(link_id))
 
     async def submit(self, link_id: str, event: AnyClientEvent, age_us: int = 0) -> None:
-        if isinstance(event, CreateItem):
-            event = self._store_clips(event)
         sent = max(0, self._now() - age_us)
+        if isinstance(event, CreateItem):
+            event = await self._without_sound(event)
         await self._inbox.put(on.ClientSaid(link_id, event, self._intake.position, sent))
 
     def refuse(self, link_id: str, error: Exception, event_id: str | None) -> None:
@@ -171,12 +166,10 @@ class SessionRunner:
 
     def _follow_playout(self) -> None:
         """Tells the heart how far a call's track has come, before it judges anything by it."""
-        sounding = self._heart.sounding
-        if sounding is None:
-            return
-        for link in self._links.values():
-            if link.kind is LinkKind.CALL and link.playout is not None:
-                self._step(on.PlayoutMoved(sounding, link.playout.played_samples(sounding)))
+        for response_id in self._heart.sounding:
+            for link in self._links.values():
+                if link.kind is LinkKind.CALL and link.playout is not None:
+                    self._step(on.PlayoutMoved(response_id, link.playout.played_samples(response_id)))
 
     def _perform(self, effect: do.Effect) -> None:
         match effect:
@@ -205,7 +198,7 @@ class SessionRunner:
                     if link.playout is not None:
                         link.playout.flush()
             case do.ForgetClip():
-                self._clips.pop(effect.clip, None)
+                self._clips.forget(effect.clip)
             case do.CloseLinks():
                 self._close_links(effect.code, effect.reason)
             case _:
@@ -235,7 +228,9 @@ class SessionRunner:
         work = job.work
         if isinstance(work, Transcribe):
             try:
-                audio = self._clips[work.clip] if work.clip else self._intake.extent(work.start, work.stop)
+                audio = (
+                    self._clips.sound(work.clip) if work.clip else self._intake.extent(work.start, work.stop)
+                )
             except LookupError:
                 failed = Failed(job.id, "audio_gone", "The sound is no longer held by the server.")
                 self._inbox.put_nowait(on.ReportCame(failed))
@@ -257,42 +252,16 @@ class SessionRunner:
             report = structs.replace(report, audio=b"")
         self._inbox.put_nowait(on.ReportCame(report))
 
-    def _store_clips(self, event: CreateItem) -> CreateItem:
-        """Takes the sound out of a client's item and leaves its name: hearts hold no samples."""
-        item = event.item
-        if not isinstance(item, Message):
-            return event
-        parts: list[Part] = []
-        for part in item.content:
-            if isinstance(part, InputAudio) and part.audio is not UNSET:
-                part = (
-                    structs.replace(part, audio=CLIP_PREFIX + self._store(part))
-                    if not part.transcript
-                    else InputAudio(part.transcript)
-                )
-            parts.append(part)
-        return structs.replace(event, item=structs.replace(item, content=tuple(parts)))
-
-    def _store(self, part: InputAudio) -> str:
-        try:
-            data = base64.b64decode(str(part.audio), validate=True)
-        except ValueError:
-            raise WireError(
-                "invalid_value", "Invalid audio: expected base64-encoded sound", "item.content[0].audio"
-            ) from None
-        resampler = Resampler(24_000, 16_000)
-        sound = np.frombuffer(data[: len(data) & ~1], dtype="<i2").astype(np.int16, copy=False)
-        pcm = np.concatenate((resampler.feed(sound), resampler.flush()))
-        if sum(map(len, self._clips.values())) + pcm.nbytes > MAX_CLIP_BYTES:
-            raise WireError(
-                "invalid_value",
-                f"Too much untranscribed audio in items: at most {MAX_CLIP_BYTES} bytes at 16 kHz are held",
-                "item.content[0].audio",
-            )
-        self._clip_count += 1
-        name = str(self._clip_count)
-        self._clips[name] = pcm.astype("<i2", copy=False).tobytes()
-        return name
+    async def _without_sound(self, event: CreateItem) -> CreateItem:
+        """Takes the sound out of a client's item and leaves its name: hearts hold no samples. Others get their turn
+        between slices. Cancelling loses the event. Raises `WireError`."""
+        name: str | None = None
+        if sounds := unwritten_sound(event.item):
+            with closing(self._clips.read(sounds)) as reading:
+                for read in reading:
+                    name = read
+                    await asyncio.sleep(0)
+        return structs.replace(event, item=named(event.item, name))
 
     def _close_links(self, code: int, reason: str) -> None:
         links, self._links = self._links, {}

@@ -13,6 +13,7 @@ from orchestrator.clock import US_PER_S
 from orchestrator.errors import SessionClosed, WireError
 from orchestrator.ids import IdSequence
 from orchestrator.scheduling.work import Failed, Report, Transcribed, Understand, Understood
+from orchestrator.sessions.clips import without_name
 from orchestrator.sessions.conversation import Conversation, Entry
 from orchestrator.sessions.effects import CloseLinks, Effect, ForgetClip
 from orchestrator.sessions.events import (
@@ -34,16 +35,16 @@ from orchestrator.sessions.listening import Heard, Listener
 from orchestrator.sessions.outbound import Outbound
 from orchestrator.sessions.rules import SessionRules
 from orchestrator.sessions.speaking import Speaker
-from orchestrator.sessions.states import LIFE, Ear, Life, LifeEvent, Machine, Mouth
-from orchestrator.sessions.turns import TurnWindow
+from orchestrator.sessions.states import LIFE, Ear, Life, LifeEvent, Machine
+from orchestrator.sessions.turns import Turn, TurnWindow
 from orchestrator.wire import client, codec
 from orchestrator.wire import server as wire
-from orchestrator.wire.items import OBJECT, FunctionCallOutput, InputAudio, InputText, Item, Message
+from orchestrator.wire.items import OBJECT, FunctionCallOutput, InputText, Item, Message
 from orchestrator.wire.session import Session as SessionView
 from orchestrator.wire.update import merge
 
-CLIP_PREFIX = "clip:"
-"""How the runner marks sound that it took out of a client's item: ``audio`` is then ``clip:`` and a name."""
+_LOOK_AGAIN_US = US_PER_S
+"""How often a call that sends no sound itself is asked how far it has played."""
 
 _EXPIRED = "Your session hit the maximum duration of {} minutes."
 
@@ -66,6 +67,7 @@ class Session:
         self._understanding: dict[str, str] = {}
         self._clips: dict[str, str] = {}
         self._reply_due = False
+        self._failure: wire.ErrorBody | None = None
         self._owed = False
         self._type_settled = False
         self._expires = now + rules.max_session_us
@@ -79,9 +81,14 @@ class Session:
         return self._life.state
 
     @property
-    def sounding(self) -> str | None:
-        """The response whose sound a call is playing, if any."""
-        return self._speaker.sounding
+    def sounding(self) -> tuple[str, ...]:
+        """The responses whose sound a call is playing or has yet to play."""
+        return self._speaker.playback.responses
+
+    @property
+    def turn(self) -> Turn:
+        """The user's turn that is open, or was last."""
+        return self._turns.turn
 
     @property
     def keep_from(self) -> int | None:
@@ -95,13 +102,10 @@ class Session:
     @property
     def deadline(self) -> int | None:
         """When `TimePassed` is due next; None once closed."""
-        match self._life.state:
-            case Life.CLOSED:
-                return None
-            case Life.OPEN:
-                return self._expires
-            case _:
-                return min(self._until, self._expires)
+        if self._life.state is Life.CLOSED:
+            return None
+        due = self._expires if self._life.state is Life.OPEN else min(self._until, self._expires)
+        return min(due, self._out.now + _LOOK_AGAIN_US) if self._speaker.waits_for_playout else due
 
     # -- the one entrance -------------------------------------------------------------------------------------------
 
@@ -158,10 +162,10 @@ class Session:
         self._sent.pop(event.link_id, None)
         if self._speaker.has_call and LinkKind.CALL not in self._links.values():
             self._speaker.call_left()
-        if not self._links:
+        if all(kind is LinkKind.SIDEBAND for kind in self._links.values()):
             self._listener.hang_up()
-            if self._life.on(LifeEvent.LAST_LINK_LEFT) is Life.WAITING:
-                self._until = self._out.now + self._rules.grace_us
+        if not self._links and self._life.on(LifeEvent.LAST_LINK_LEFT) is Life.WAITING:
+            self._until = self._out.now + self._rules.grace_us
 
     def _time_passed(self, now: int) -> None:
         if now >= self._expires:
@@ -179,8 +183,10 @@ class Session:
     def _end(self, reason: str, now: int) -> None:
         """Hang-up: the links close now, transcripts in flight still reach the conversation."""
         self._out.do(CloseLinks(1000, reason))
+        self._links.clear()
         self._listener.hang_up()
-        self._reply_due = False
+        if self._speaker.has_call:
+            self._speaker.call_left()
         if self._speaker.current is not None:
             self._speaker.cancel(None)
         self._life.on(LifeEvent.DRAIN)
@@ -193,8 +199,8 @@ class Session:
             self._speaker.busy
             or self._listener.waiting
             or self._listener.ear.state is Ear.HEARING
-            or self._reply_due
-            or (self._speaker.mouth.state is Mouth.PLAYING and bool(self._links))
+            or (self._reply_due and bool(self._links))
+            or not self._speaker.playback.is_silent
         )
         if not busy:
             self._close()
@@ -209,11 +215,18 @@ class Session:
         self._owed = self._speaker.interrupt() or self._owed
 
     def _maybe_reply(self) -> None:
-        if not self._reply_due or self._speaker.current is not None:
+        """Answers a turn once all of it is in and somebody is there to hear it: a client that lost its connection gets
+        its answer when it is back."""
+        if not (self._reply_due or self._failure) or not self._links or self._speaker.current is not None:
             return
-        if self._listener.ear.state is Ear.QUIET and not self._conversation.pending():
+        if self._listener.ear.state is not Ear.QUIET or self._conversation.pending():
+            return
+        failure, self._failure = self._failure, None
+        if self._reply_due:
             self._reply_due = self._owed = False
             self._speaker.create(client.ResponseParams(), self._turns.turn.id, automatic=True)
+        elif failure is not None:
+            self._speaker.fail(client.ResponseParams(), failure, self._turns.turn.id)
 
     def _heard(self, heard: Heard) -> None:
         """A final transcript is in."""
@@ -222,10 +235,11 @@ class Session:
             self._understanding[job] = heard.item_id
         if self.view.type == "transcription":
             return
-        if heard.error is not None:
-            if heard.wants_reply:
-                self._speaker.fail_turn(heard.error, self._turns.turn.id)
-        elif heard.wants_reply or (not heard.text and self._owed):
+        if not heard.text and self._owed:
+            self._reply_due = True
+        elif heard.error is not None:
+            self._failure = heard.error if heard.wants_reply else self._failure
+        elif heard.wants_reply:
             self._reply_due = True
 
     def _report(self, report: Report) -> None:
@@ -258,6 +272,8 @@ class Session:
         try:
             self._obey(said)
         except WireError as error:
+            if isinstance(said.event, client.CreateItem):
+                self._forget(without_name(said.event.item)[1])
             self._refuse(said.link_id, error, said.event.event_id)
 
     def _obey(self, said: ClientSaid) -> None:
@@ -303,15 +319,20 @@ class Session:
         self._listener.configure(view)
 
     def _create_response(self, event: client.CreateResponse) -> None:
-        if self._life.state is Life.DRAINING:
-            raise WireError("server_error", "The server is shutting down and starts no new responses")
         if self.view.type == "transcription":
             raise WireError("invalid_event", "A transcription session makes no responses")
         params = client.ResponseParams() if event.response is UNSET else event.response
+        aside = params.conversation == "none"
+        if self._life.state is Life.DRAINING and (aside or self._speaker.current is None):
+            message = "The server is shutting down and starts no new responses"
+            error = wire.ErrorBody(type="server_error", message=message, code="server_error")
+            self._speaker.fail(params, error, self._turns.turn.id)
+            return
         self._speaker.create(params, self._turns.turn.id)
-        if params.conversation != "none":
+        if not aside:
             self._turns.close()
             self._reply_due = self._owed = False
+            self._failure = None
 
     def _retrieve(self, item_id: str) -> None:
         entry = self._conversation.get(item_id)
@@ -335,16 +356,13 @@ class Session:
         sent = max(said.sent_us, self._sent.get(said.link_id, 0))
         self._sent[said.link_id] = sent
         item_id = self._out.ids.take("item") if item.id is UNSET or not item.id else str(item.id)
-        if self._conversation.get(item_id) is not None:
-            raise WireError(
-                "item_create_duplicate_item_id", f"An item with the id '{item_id}' already exists", "item.id"
-            )
+        self._conversation.place(item_id, event.previous_item_id)
         typed = self._is_typed_turn(item)
         if typed:
             # Before the item is placed: what the user interrupts must not stand between his words.
             self._turns.sign(sent, speaking=self._listener.ear.state is not Ear.QUIET)
             self._interrupted()
-        item, clip = _without_clip(structs.replace(item, id=item_id, object=OBJECT, status="completed"))
+        item, clip = without_name(structs.replace(item, id=item_id, object=OBJECT, status="completed"))
         entry = Entry(item, began_us=sent, pending=clip is not None)
         previous = self._conversation.add(entry, event.previous_item_id)
         self._out.emit(wire.ItemAdded(item, previous), wire.ItemDone(item, previous))
@@ -369,25 +387,12 @@ class Session:
         )
 
     def _forget_clip(self, item_id: str) -> None:
-        clip = self._clips.pop(item_id, None)
+        self._forget(self._clips.pop(item_id, None))
+
+    def _forget(self, clip: str | None) -> None:
         if clip is not None:
             self._out.do(ForgetClip(clip))
 
 
 def _parts(item: Item) -> tuple[object, ...]:
     return item.content if isinstance(item, Message) else ()
-
-
-def _without_clip(item: Item) -> tuple[Item, str | None]:
-    """Takes the mark of stored sound out of an item (sound is left out of every event); returns the clip's name."""
-    if not isinstance(item, Message):
-        return item, None
-    clip: str | None = None
-    parts = []
-    for part in item.content:
-        if isinstance(part, InputAudio) and part.audio is not UNSET:
-            if not part.transcript and part.audio.startswith(CLIP_PREFIX):
-                clip = part.audio.removeprefix(CLIP_PREFIX)
-            part = InputAudio(transcript=part.transcript)
-        parts.append(part)
-    return structs.replace(item, content=tuple(parts)), clip

@@ -4,7 +4,6 @@ At most one response runs in the default conversation; out-of-band ones may run 
 closes it on the wire at once: reports of its jobs that come later find no owner and are dropped.
 """
 
-from collections import OrderedDict
 from typing import Literal
 
 from msgspec import UNSET
@@ -23,17 +22,18 @@ from orchestrator.scheduling.work import (
 )
 from orchestrator.sessions.asking import reply_work, response_shape
 from orchestrator.sessions.conversation import Conversation, Entry
-from orchestrator.sessions.effects import EmitAudio, FinishPlayout, FlushPlayout
+from orchestrator.sessions.effects import EmitAudio
+from orchestrator.sessions.hearing import Hearing
 from orchestrator.sessions.outbound import Outbound
+from orchestrator.sessions.playback import Playback
 from orchestrator.sessions.response import ResponseRun, ResponseShape, Spoken
 from orchestrator.sessions.states import MOUTH, Machine, Mouth, MouthEvent
 from orchestrator.wire import server as wire
 from orchestrator.wire.client import ItemReference, ResponseParams
-from orchestrator.wire.items import Item, ItemStatus, Message
+from orchestrator.wire.items import Item, ItemStatus
 from orchestrator.wire.session import Session
 
-_REMEMBERED_RUNS = 32
-_TRUNCATE_TOLERANCE_MS = 500
+_SENTENCES_AT_ONCE = 4
 
 
 class Speaker:
@@ -44,30 +44,23 @@ class Speaker:
     ) -> None:
         self.mouth: Machine[Mouth, MouthEvent] = Machine("mouth", MOUTH, Mouth.SILENT)
         self.view = view
+        self.playback = Playback(out)
         self.has_call = False
         self.audio_started = False
         self.current: ResponseRun | None = None
         self._out = out
         self._conversation = conversation
         self._conversation_id = conversation_id
+        self._hearing = Hearing(out, conversation)
         self._asides: dict[str, ResponseRun] = {}
         self._params: dict[str, ResponseParams] = {}
         self._last: ResponseRun | None = None
         self._owners: dict[str, ResponseRun] = {}
-        self._runs: OrderedDict[str, ResponseRun] = OrderedDict()
 
     @property
     def busy(self) -> bool:
         """Whether any response still runs."""
         return self.current is not None or bool(self._asides)
-
-    @property
-    def sounding(self) -> str | None:
-        """The response that a call is playing or about to play."""
-        for run in (self.current, self._last if self.mouth.state is Mouth.PLAYING else None):
-            if run is not None and run.played_samples is not None:
-                return run.id
-        return None
 
     # -- beginning --------------------------------------------------------------------------------------------------
 
@@ -102,8 +95,8 @@ class Speaker:
         """Starts the model for responses whose context is complete (no transcript missing)."""
         if not self._params:
             return
-        for run in (self.current, *self._asides.values()):
-            if run is not None and run.id in self._params and not self._conversation.pending():
+        for run in self._running():
+            if run.id in self._params and not self._conversation.pending():
                 params = self._params.pop(run.id)
                 work = reply_work(self.view, params, self._conversation, self._conversation_id)
                 run.reply_job = self._out.start(work, self._out.rules.reply_within_us)
@@ -115,12 +108,9 @@ class Speaker:
             self.view, params, None if aside else self._conversation_id, self._out.rules.speech_output
         )
 
-    def fail_turn(self, error: wire.ErrorBody, turn_id: int) -> None:
-        """Reports a turn that could not be answered: a response that fails at once (design §11)."""
-        if self.current is not None:
-            return
-        shape = self._shape(ResponseParams())
-        run = ResponseRun(self._out.ids, shape, turn_id)
+    def fail(self, params: ResponseParams, error: wire.ErrorBody, turn_id: int) -> None:
+        """Reports a turn that cannot be answered: a response that fails at once (design §11)."""
+        run = ResponseRun(self._out.ids, self._shape(params), turn_id)
         self._out.emit(*run.begin(), *run.end("failed", error=error))
 
     # -- reports ----------------------------------------------------------------------------------------------------
@@ -144,6 +134,7 @@ class Speaker:
             case Spoke():
                 self._owners.pop(report.job_id)
                 run.spoke(report.job_id)
+                self._speak(run)
                 self._maybe_complete(run)
             case Failed():
                 self._owners.pop(report.job_id)
@@ -160,18 +151,22 @@ class Speaker:
             self._out.emit(*run.message_opened())
         events, sentences = run.add_text(text, self._out.now)
         self._out.emit(*events)
-        for sentence in sentences:
-            self._speak(run, sentence.text, sentence.start, sentence.stop)
+        run.unspoken.extend(sentences)
+        self._speak(run)
 
-    def _speak(self, run: ResponseRun, text: str, start: int, stop: int) -> None:
-        text = speakable(text)
-        if not self._out.rules.speech_output or not text.strip():
-            return
-        job = self._out.start(
-            Speak(text=text, speed=self.view.audio.output.speed), self._out.rules.speak_within_us
-        )
-        run.spoken.append(Spoken(job, start, stop))
-        self._owners[job] = run
+    def _speak(self, run: ResponseRun) -> None:
+        """Starts the synthesis of the next sentences: a few at a time, and none while a call has enough to play. So a
+        long reply overflows no queue, and none of its sentences grows old in one."""
+        while run.unspoken and run.open_sentences < _SENTENCES_AT_ONCE and not self.playback.is_far_ahead:
+            sentence = run.unspoken.popleft()
+            text = speakable(sentence.text)
+            if not text.strip():
+                continue
+            job = self._out.start(
+                Speak(text=text, speed=self.view.audio.output.speed), self._out.rules.speak_within_us
+            )
+            run.spoken.append(Spoken(job, sentence.start, sentence.stop))
+            self._owners[job] = run
 
     def _more_call(self, run: ResponseRun, report: ReplyCall) -> None:
         if not run.has_call(report.index):
@@ -187,16 +182,15 @@ class Speaker:
     def _written(self, run: ResponseRun, report: Replied) -> None:
         run.count(report)
         run.reply_job = None
-        for sentence in run.close_text():
-            self._speak(run, sentence.text, sentence.start, sentence.stop)
+        run.unspoken.extend(run.close_text())
+        self._speak(run)
         cut_short = report.finish_reason == "length" and run.shape.max_output_tokens != "inf"
         run.final_status = "incomplete" if cut_short else "completed"
         self._maybe_complete(run)
 
     def _more_sound(self, run: ResponseRun, report: SpeechPiece) -> None:
-        if run.sent_samples == 0 and self.has_call and run.in_conversation:
-            self._out.emit(wire.PlayoutStarted(run.id))
-            run.played_samples = 0
+        if run.sent_samples == 0 and self.has_call:
+            self.playback.begin(run)
         if not run.add_sound(report.job_id, report.samples, self._out.now):
             return
         self.audio_started = True
@@ -234,25 +228,21 @@ class Speaker:
             if entry is not None:
                 entry.item = item
                 self._out.emit(wire.ItemDone(item, self._conversation.previous_of(entry.id)))
+                if run.is_truncated and entry.heard is not None:
+                    self._conversation.cut(entry.id, entry.heard)
 
-    def _leave(self, run: ResponseRun, event: MouthEvent | None = None) -> None:
+    def _leave(self, run: ResponseRun) -> None:
         """Forgets a finished response's claims; what still sounds of it stays known."""
         self._params.pop(run.id, None)
+        self.playback.finish(run)
         if not run.in_conversation:
             self._asides.pop(run.id, None)
             return
         self.current = None
         self._last = run
-        if run.message is not None:
-            self._runs[str(run.message_id)] = run
-            while len(self._runs) > _REMEMBERED_RUNS:
-                self._runs.popitem(last=False)
-        sounding = run.sent_samples > 0 and run.played_samples is not None
-        if event is None:
-            event = MouthEvent.REPLY_ENDED_SOUNDING if sounding else MouthEvent.REPLY_ENDED
-        if event is not MouthEvent.CUT and sounding:
-            self._out.do(FinishPlayout(run.id))
-        self.mouth.on(event)
+        self._hearing.remember(run)
+        is_silent = self.playback.is_silent
+        self.mouth.on(MouthEvent.REPLY_ENDED if is_silent else MouthEvent.REPLY_ENDED_SOUNDING)
 
     def _stop(
         self,
@@ -260,7 +250,6 @@ class Speaker:
         status: Literal["cancelled", "failed"],
         reason: Literal["turn_detected", "client_cancelled"] | None = None,
         error: wire.ErrorBody | None = None,
-        flush: bool = False,
     ) -> None:
         """Closes a running response on the wire at once and takes its jobs back."""
         self._out.cancel(run.reply_job)
@@ -269,12 +258,9 @@ class Speaker:
             if job_id != run.reply_job:
                 self._out.cancel(job_id)
         run.reply_job = None
-        if flush and run.played_samples is not None:
-            self._out.do(FlushPlayout())
-            self._out.emit(wire.PlayoutCleared(run.id))
         self._close_items(run, "incomplete")
         self._out.emit(*run.end(status, reason or UNSET, error or UNSET))
-        self._leave(run, MouthEvent.CUT if flush else None)
+        self._leave(run)
 
     def cancel(self, response_id: str | None) -> None:
         """The client's `response.cancel`. Raises `WireError` where nothing runs.
@@ -289,114 +275,79 @@ class Speaker:
                 "response_cancel_not_active", "Cancellation failed: no active response found", "response_id"
             )
         self._stop(run, "cancelled", reason="client_cancelled")
-        entry = self._conversation.get(str(run.message_id))
-        if entry is not None and run.shape.modality == "audio" and run.in_conversation:
-            entry.heard = run.heard_until(run.sent_samples)
+        self._hearing.cancelled(run)
 
     def interrupt(self) -> bool:
         """The user speaks or types: the running or sounding response stops, history keeps what was heard.
 
         Returns True where an automatic reply was taken back of which nothing had been heard: its turn has no answer.
         """
+        cut = self._silence("turn_detected")
         run = self.current
         if run is not None:
-            self._stop(run, "cancelled", reason="turn_detected", flush=True)
+            self._stop(run, "cancelled", reason="turn_detected")
+            owes = run.automatic
         else:
             run = self._last
-            if run is None or run.message is None:
-                return False
-            if self.mouth.state is Mouth.PLAYING:
-                self._out.do(FlushPlayout())
-                self._out.emit(wire.PlayoutCleared(run.id))
-                self.mouth.on(MouthEvent.CUT)
+            owes = run is not None and run.message is not None and run.automatic and run.is_whole
         self._last = None
-        return self._keep_heard(run) and run.automatic
+        for older in cut:
+            if older is not run:
+                self._hearing.interrupted(older)
+        return run is not None and self._hearing.interrupted(run) and owes
 
-    def _keep_heard(self, run: ResponseRun) -> bool:
-        """Cuts the interrupted message to what was heard; nothing heard takes it back altogether (True then)."""
-        if run.message is None:
-            return True
-        item_id = str(run.message_id)
-        entry = self._conversation.get(item_id)
-        if entry is None:
-            return False
-        heard = run.heard(self._out.now, self._out.rules.text_grace_us)
-        if not heard:
-            self._conversation.remove(item_id, remember=True)
-            self._out.emit(wire.ItemDeleted(item_id))
-        elif run.shape.modality == "text":
-            if run.final_status == "cancelled":
-                self._conversation.cut(item_id, heard)
-        elif len(heard) < len(run.text.rstrip()):
-            if run.played_samples is not None:
-                self._conversation.cut(item_id, heard)
-                played_ms = run.heard_samples(self._out.now) * 1_000 // 24_000
-                self._out.emit(wire.ItemTruncated(item_id, 0, played_ms))
-            else:
-                entry.heard = heard  # until the client says exactly what it played
-        return not heard
-
-    def clear_playout(self) -> None:
-        """The client's `output_audio_buffer.clear`: stops the sound; the response's words end there too."""
-        run = self.current or self._last
-        if run is None or run.played_samples is None or self.mouth.state is Mouth.SILENT:
-            return
-        self._out.do(FlushPlayout())
-        self._out.emit(wire.PlayoutCleared(run.id))
+    def _silence(self, reason: Literal["turn_detected", "client_cancelled"]) -> list[ResponseRun]:
+        """Stops the sound of a call; returns whose it was. Out-of-band responses that sounded end with it."""
+        cut = self.playback.silence()
         if self.mouth.state is Mouth.PLAYING:
             self.mouth.on(MouthEvent.CUT)
+        for run in cut:
+            if not run.done and not run.in_conversation:
+                self._stop(run, "cancelled", reason=reason)
+        return cut
+
+    def clear_playout(self) -> None:
+        """The client's `output_audio_buffer.clear`: the sound stops, and a response that was still making it too; their
+        words end there."""
+        self._fall_silent()
+
+    def _fall_silent(self) -> None:
+        cut = self._silence("client_cancelled")
+        for run in cut:
+            if run is self.current:
+                self._stop(run, "cancelled", reason="client_cancelled")
+            self._hearing.interrupted(run)
+        if self._last in cut:
             self._last = None
-            self._keep_heard(run)
 
     def truncate(self, item_id: str, content_index: int, audio_end_ms: int) -> None:
-        """The client's `conversation.item.truncate`: history really ends there. Raises `WireError`; harmless then."""
-        entry = self._conversation.get(item_id)
-        if entry is None:
-            if self._conversation.taken_back(item_id) is not None:
-                self._out.emit(wire.ItemTruncated(item_id, content_index, audio_end_ms))
-                return
-            raise WireError("item_truncate_invalid_item_id", f"There is no item '{item_id}'", "item_id")
-        run = self.current if self.current and self.current.message_id == item_id else self._runs.get(item_id)
-        if not isinstance(entry.item, Message) or entry.item.role != "assistant":
-            raise WireError("invalid_value", "Only assistant messages can be truncated", "item_id")
-        if content_index != 0:
-            raise WireError("invalid_value", "The item has one content part: expected 0", "content_index")
-        if run is not None:
-            if audio_end_ms > run.produced_ms + _TRUNCATE_TOLERANCE_MS:
-                raise WireError(
-                    "invalid_value",
-                    f"Audio content of {run.produced_ms}ms is already shorter than {audio_end_ms}ms",
-                    "audio_end_ms",
-                )
-            heard = run.heard_until(min(run.sent_samples, audio_end_ms * 24))
-            run.played_samples = None if run.played_samples is None else run.heard_samples(self._out.now)
-            self._conversation.cut(item_id, heard)
-        elif audio_end_ms == 0:
-            self._conversation.cut(item_id, "")
-        self._out.emit(wire.ItemTruncated(item_id, content_index, audio_end_ms))
+        """The client's `conversation.item.truncate`. Raises `WireError`; harmless then."""
+        self._hearing.truncate(item_id, content_index, audio_end_ms, self.current)
 
     # -- playout ----------------------------------------------------------------------------------------------------
 
+    @property
+    def waits_for_playout(self) -> bool:
+        """Whether sentences are held back until more has been played."""
+        return self.playback.is_far_ahead and any(run.unspoken for run in self._running())
+
     def played(self, response_id: str, samples: int) -> None:
         """A call's track has sent so much of a response."""
-        for run in (self.current, self._last):
-            if run is not None and run.id == response_id and run.played_samples is not None:
-                run.played_samples = samples
+        self.playback.moved(response_id, samples)
+        for run in self._running():
+            self._speak(run)
+            self._maybe_complete(run)
+
+    def _running(self) -> tuple[ResponseRun, ...]:
+        return (*(() if self.current is None else (self.current,)), *self._asides.values())
 
     def played_out(self, response_id: str) -> None:
         """A call's track has sent all of a finished response."""
-        run = self._last
-        if run is None or run.id != response_id or self.mouth.state is not Mouth.PLAYING:
-            return
-        run.played_samples = run.sent_samples
-        self.mouth.on(MouthEvent.PLAYED_OUT)
-        self._out.emit(wire.PlayoutStopped(run.id))
+        self.playback.ended(response_id)
+        if self.mouth.state is Mouth.PLAYING and self.playback.is_silent:
+            self.mouth.on(MouthEvent.PLAYED_OUT)
 
     def call_left(self) -> None:
         """The call is gone: nothing sounds any more; what was played so far stays known."""
         self.has_call = False
-        if self.mouth.state is Mouth.PLAYING:
-            self.mouth.on(MouthEvent.CUT)
-            run, self._last = self._last, None
-            if run is not None:
-                self._keep_heard(run)
+        self._fall_silent()

@@ -62,8 +62,6 @@ MOUTH: Mapping[tuple[Mouth, MouthEvent], Mouth] = {
     (Mouth.SILENT, MouthEvent.REPLY_BEGAN): Mouth.REPLYING,
     (Mouth.REPLYING, MouthEvent.REPLY_ENDED): Mouth.SILENT,
     (Mouth.REPLYING, MouthEvent.REPLY_ENDED_SOUNDING): Mouth.PLAYING,
-    (Mouth.REPLYING, MouthEvent.PLAYED_OUT): Mouth.REPLYING,
-    (Mouth.REPLYING, MouthEvent.CUT): Mouth.SILENT,
     (Mouth.PLAYING, MouthEvent.REPLY_BEGAN): Mouth.REPLYING,
     (Mouth.PLAYING, MouthEvent.PLAYED_OUT): Mouth.SILENT,
     (Mouth.PLAYING, MouthEvent.CUT): Mouth.SILENT,

@@ -49,6 +49,22 @@ def test_conversation_puts_an_item_where_the_client_says() -> None:
     assert [e.id for e in conversation] == ["first", "a", "b", "c", "d"]
 
 
+def test_conversation_lets_nothing_before_what_stands_at_the_root() -> None:
+    """Speech that began before a client put its instructions at the top stands behind them all the same."""
+    conversation = Conversation()
+    conversation.add(entry("instructions", 100, "system"), "root")
+    assert conversation.add(entry("speech", 50)) == "instructions"
+
+
+def test_conversation_places_by_time_what_names_an_item_just_taken_back() -> None:
+    """The client cannot know yet that the item is gone: its own is taken, and stands where its time puts it."""
+    conversation = Conversation()
+    conversation.add(entry("a", 10))
+    conversation.add(entry("reply", 20, "assistant"))
+    conversation.remove("reply", remember=True)
+    assert conversation.add(entry("b", 30), "reply") == "a"
+
+
 @pytest.mark.parametrize(
     ("id", "after", "param"), [("a", None, "item.id"), ("b", "nobody", "previous_item_id")]
 )

@@ -1,6 +1,9 @@
 """How a session begins, waits for its links and ends."""
 
+import pytest
+
 from orchestrator.clock import US_PER_S
+from orchestrator.scheduling.work import Reply, Transcribe
 from orchestrator.sessions import events as on
 from orchestrator.sessions.links import LinkKind
 from orchestrator.sessions.rules import SessionRules
@@ -64,3 +67,58 @@ def test_session_expires_without_a_first_link() -> None:
     talk.wait(1_001)
     assert talk.heart.life is Life.CLOSED
     assert talk.step(on.LinkLeft("link")) == []
+
+
+def test_session_answers_a_client_that_comes_back_what_it_had_asked() -> None:
+    """The connection breaks right behind the question: the answer waits for the client, who gets all of it."""
+    talk = Talk()
+    talk.speak()
+    talk.step(on.LinkLeft("link"))
+    talk.transcribed("What time is it?")
+    assert not talk.open_jobs(Reply), "nobody is there to hear it"
+    talk.wait(2_000)
+    talk.step(on.LinkJoined("again", LinkKind.WEBSOCKET))
+    assert talk.prompt()[-1] == ("user", "What time is it?")
+
+
+def test_session_hears_a_client_that_comes_back_in_the_middle_of_its_speech() -> None:
+    """F-C2, F-T4: what is said after a refresh is an utterance of its own, from its first word on."""
+    talk = Talk()
+    talk.hear(600, 0.95)
+    talk.step(on.LinkLeft("link"))
+    talk.step(on.LinkJoined("again", LinkKind.WEBSOCKET))
+    broke_off = talk.position
+    talk.hear(2_000, 0.95)
+    talk.hear(700, 0.02)
+    first, second = (talk.jobs[job].work for job in talk.finals())
+    assert isinstance(first, Transcribe)
+    assert isinstance(second, Transcribe)
+    assert first.stop == second.start == broke_off
+    talk.transcribed("Book a")
+    talk.transcribed("table")
+    assert talk.prompt()[-1] == ("user", "Book a\ntable")
+
+
+def test_session_ends_the_speech_of_a_call_that_is_gone_though_others_watch() -> None:
+    """A sideband brings no sound: speech that its call broke off is written down all the same."""
+    talk = Talk(kind=LinkKind.CALL)
+    talk.step(on.LinkJoined("side", LinkKind.SIDEBAND))
+    talk.hear(600, 0.95)
+    talk.step(on.LinkLeft("link"))
+    talk.transcribed("Good bye")
+    assert talk.history() == [("user", "Good bye")]
+
+
+@pytest.mark.parametrize("conversation", ["auto", "none"])
+def test_session_tells_a_response_refused_while_draining_as_failed(conversation: str) -> None:
+    """The client did nothing wrong: its request is answered by a response that fails, not by an `error`."""
+    talk = Talk(kind=LinkKind.CALL)
+    talk.speak()
+    talk.transcribed("Tell me")
+    talk.answer("Once there was a king.")
+    talk.step(on.DrainAsked(int((talk.now_ms + 5_000) * 1_000)))
+    talk.client("response.create", response={"conversation": conversation, "metadata": {"k": "v"}})
+    done = talk.last("response.done")["response"]
+    assert (done["status"], done["metadata"]) == ("failed", {"k": "v"})
+    assert talk.errors() == []
+    assert not talk.open_jobs(Reply)

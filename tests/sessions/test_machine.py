@@ -117,10 +117,10 @@ class SessionMachine(RuleBasedStateMachine):
                 raise AssertionError(job)
         assert (len(self.talk.log), len(self.talk.effects)) == before
 
-    @precondition(lambda self: self.talk.heart.sounding is not None)
+    @precondition(lambda self: self.talk.heart.sounding)
     @rule(ms=st.integers(0, 5_000), ends=st.booleans())
     def play(self, ms: int, ends: bool) -> None:
-        response_id = str(self.talk.heart.sounding)
+        response_id = self.talk.heart.sounding[0]
         self.talk.step(on.PlayoutMoved(response_id, ms * 24))
         if ends:
             self.talk.step(on.PlayoutEnded(response_id))

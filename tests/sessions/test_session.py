@@ -301,39 +301,29 @@ def test_session_runs_an_out_of_band_response_beside_another() -> None:
     assert talk.history() == [("user", "Hello")]
 
 
-def test_session_calls_functions_and_continues_with_their_output() -> None:
-    """A call is completed only in its done events; its output and a new response.create continue."""
+def test_session_is_not_interrupted_by_a_message_that_it_refuses() -> None:
+    """A typed turn behind an unknown item is an error and nothing else: the reply goes on."""
     talk = Talk()
-    tool = {"type": "function", "name": "get_weather", "parameters": {"type": "object"}}
-    talk.update(tools=[tool], tool_choice="required", **TEXT)
-    talk.typed("Weather?")
-    talk.client("response.create")
-    work = talk.jobs[talk.reply_job()].work
-    assert isinstance(work, Reply)
-    assert work.tool_choice == "required"
-    talk.calls("get_weather", '{"city":')
-    talk.calls("get_weather", '"Rome"}')
-    talk.finishes("tool_calls")
-    added = talk.last("response.output_item.added")["item"]
-    assert (added["status"], added["arguments"]) == ("in_progress", "")
-    done = talk.last("response.function_call_arguments.done")
-    assert done["arguments"] == '{"city":"Rome"}'
-    assert talk.last("response.output_item.done")["item"]["status"] == "completed"
-    call_id = talk.last("response.done")["response"]["output"][0]["call_id"]
-    output = {"type": "function_call_output", "call_id": call_id, "output": "sunny"}
-    talk.client("conversation.item.create", item=output)
-    talk.client("response.create", response={"tool_choice": "none"})
-    assert talk.prompt()[-1] == ("tool", "sunny")
+    talk.update(**TYPED)
+    talk.typed("Hello")
+    before = len(talk.log)
+    item = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "more"}]}
+    talk.client("conversation.item.create", item=item, previous_item_id="nobody")
+    assert talk.errors()[0]["param"] == "previous_item_id"
+    assert len(talk.log) == before
 
 
-def test_session_refuses_the_output_of_an_unknown_call() -> None:
-    """The error names the field; the conversation stays as it was."""
+def test_session_takes_a_typed_turn_behind_the_reply_that_it_interrupts() -> None:
+    """The unheard reply goes, and the message that named it as its place stays."""
     talk = Talk()
-    talk.client(
-        "conversation.item.create", item={"type": "function_call_output", "call_id": "no", "output": ""}
-    )
-    assert talk.errors()[0]["param"] == "item.call_id"
-    assert talk.log == []
+    talk.update(**TYPED)
+    talk.typed("Hello")
+    talk.writes("Hi")
+    reply = talk.last("response.output_item.added")["item"]["id"]
+    item = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Good bye"}]}
+    talk.client("conversation.item.create", item=item, previous_item_id=reply)
+    assert talk.errors() == []
+    assert talk.prompt()[-1] == ("user", "Hello\nGood bye")
 
 
 def test_session_becomes_a_transcription_session_by_its_first_update_only() -> None:

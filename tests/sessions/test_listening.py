@@ -1,0 +1,109 @@
+"""Sound becomes utterances: commits, buffers, and detection that is switched off."""
+
+from typing import Any
+
+import pytest
+
+from orchestrator.scheduling.work import Reply, Transcribe
+from orchestrator.sessions.rules import SessionRules
+from tests.sessions.talk import Talk
+
+MANUAL: dict[str, Any] = {"audio": {"input": {"turn_detection": None}}}
+
+
+def extents(talk: Talk) -> list[tuple[int, int]]:
+    works = [talk.jobs[job].work for job in talk.finals()]
+    return [(work.start, work.stop) for work in works if isinstance(work, Transcribe)]
+
+
+def test_listener_tells_the_end_of_speech_that_is_committed() -> None:
+    """A commit in the middle of detected speech ends it: stopped, committed, added, done, all of one item."""
+    talk = Talk()
+    talk.hear(800, 0.95)
+    talk.client("input_audio_buffer.commit")
+    assert talk.types() == [
+        "input_audio_buffer.speech_started",
+        "input_audio_buffer.speech_stopped",
+        "input_audio_buffer.committed",
+        "conversation.item.added",
+        "conversation.item.done",
+    ]
+    assert talk.last("input_audio_buffer.speech_stopped")["audio_end_ms"] == talk.position // 16
+
+
+def test_listener_begins_an_empty_buffer_when_detection_is_switched_off() -> None:
+    """Push-to-talk after minutes of detected silence: only what comes from now on is in the buffer."""
+    talk = Talk()
+    talk.hear(10_000, 0.02)
+    talk.update(**MANUAL)
+    pressed = talk.position
+    assert talk.heart.keep_from == pressed
+    talk.hear(1_000, 0.95)
+    talk.client("input_audio_buffer.commit")
+    assert extents(talk) == [(pressed, talk.position)]
+
+
+def test_listener_keeps_open_speech_in_the_buffer_when_detection_is_switched_off() -> None:
+    """The words before the switch are committed with those after it."""
+    talk = Talk()
+    talk.speak()
+    talk.hear(5_000, 0.02)
+    talk.hear(640, 0.95)
+    start = talk.last("input_audio_buffer.speech_started")["audio_start_ms"] * 16
+    talk.update(**MANUAL)
+    talk.hear(640, 0.95)
+    talk.client("input_audio_buffer.commit")
+    assert extents(talk)[-1] == (start, talk.position)
+
+
+def test_listener_commits_no_sound_that_is_about_to_be_overwritten() -> None:
+    """A buffer longer than the ring: its oldest second is left out, since sound goes on meanwhile."""
+    talk = Talk(rules=SessionRules(buffer_s=10))
+    talk.update(**MANUAL)
+    talk.hear(30_000, 0.02)
+    talk.client("input_audio_buffer.commit")
+    ((start, stop),) = extents(talk)
+    assert stop == talk.position
+    assert stop - start == 9 * 16_000
+
+
+@pytest.mark.parametrize("order", ["failed first", "failed last"])
+def test_listener_failure_of_one_part_spoils_no_turn(order: str) -> None:
+    """Of two parts of one turn one cannot be transcribed: one response, and it answers the other."""
+    talk = Talk(rules=SessionRules(max_utterance_s=3))
+    talk.hear(4_000, 0.95)
+    talk.hear(700, 0.01)
+    first, second = talk.finals()
+    if order == "failed first":
+        talk.failed(first)
+        talk.transcribed("the rest", second)
+    else:
+        talk.transcribed("the rest", first)
+        talk.failed(second)
+    assert talk.prompt()[-1] == ("user", "the rest")
+    assert len(talk.all("response.created")) == 1
+
+
+def test_listener_failure_of_all_parts_is_told_once() -> None:
+    """A turn of which nothing is known fails as one response."""
+    talk = Talk(rules=SessionRules(max_utterance_s=3))
+    talk.hear(4_000, 0.95)
+    talk.hear(700, 0.01)
+    for job in talk.finals():
+        talk.failed(job)
+    assert [e["response"]["status"] for e in talk.all("response.done")] == ["failed"]
+    assert not talk.open_jobs(Reply)
+
+
+def test_listener_keeps_one_turn_open_from_the_end_of_speech() -> None:
+    """Design §4: what follows within the window after the end of long speech is of the same turn."""
+    talk = Talk()
+    talk.speak(5_000)
+    talk.transcribed("Book a table")
+    first = talk.heart.turn
+    talk.hear(300, 0.95)
+    assert talk.heart.turn is first
+    talk.hear(3_000, 0.01)
+    talk.transcribed("for two")
+    talk.hear(300, 0.95)
+    assert talk.heart.turn is not first
