@@ -1,10 +1,12 @@
 """The whole server in one event loop, with engines that are scripts."""
 
 import asyncio
+import json
 import ssl
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -154,3 +156,44 @@ def test_application_with_a_certificate_speaks_wss(tmp_path: Path) -> None:
                 await asyncio.sleep(0.02)
 
     running(test, {"CHORALE_SERVER__TLS": f"{{cert: {cert_file}, key: {key_file}}}"})
+
+
+def test_application_calls_a_tool_by_itself_where_the_model_wants_to() -> None:
+    """`tool_choice: auto` with a scripted model: it calls where its script says so, answers with the tool's output, and
+    speaks where no tool is called for."""
+    options = '{"tool_calls": {"weather": {"name": "get_weather", "arguments": {"city": "Rome"}}}}'
+
+    async def test(_: Application, port: int) -> None:
+        await readiness(port, lambda answer: answer.status_code == 200)
+        async with connect(f"ws://127.0.0.1:{port}/v1/realtime", proxy=None) as socket:
+
+            async def say(type: str, **fields: object) -> None:
+                await socket.send(json.dumps({"type": type, **fields}))
+
+            async def reply() -> dict[str, Any]:
+                await say("response.create")
+                while (event := json.loads(await socket.recv()))["type"] != "response.done":
+                    assert event["type"] != "error", event
+                output: dict[str, Any] = event["response"]["output"][0]
+                return output
+
+            def text(words: str) -> dict[str, Any]:
+                return {"type": "message", "role": "user", "content": [{"type": "input_text", "text": words}]}
+
+            tool = {"type": "function", "name": "get_weather", "parameters": {"type": "object"}}
+            await say("session.update", session={"output_modalities": ["text"], "tools": [tool]})
+            await say("conversation.item.create", item=text("the weather, please"))
+            call = await reply()
+            assert (call["type"], call["name"], call["status"]) == (
+                "function_call",
+                "get_weather",
+                "completed",
+            )
+            assert json.loads(call["arguments"]) == {"city": "Rome"}
+            output = {"type": "function_call_output", "call_id": call["call_id"], "output": "sunny"}
+            await say("conversation.item.create", item=output)
+            assert (await reply())["content"][0]["text"] == "The result is sunny"
+            await say("conversation.item.create", item=text("hello"))
+            assert (await reply())["type"] == "message"
+
+    running(test, {"CHORALE_WORKERS__LLM__OPTIONS": options})
