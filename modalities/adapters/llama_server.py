@@ -13,12 +13,14 @@ import secrets
 import shutil
 import socket
 import tempfile
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from modalities.adapters.chat_form import TemplateSkills
+from modalities.adapters.slots import Slots
 from modalities.errors import AdapterUnavailable, ModalityError
 
 Chunk = dict[
@@ -32,7 +34,8 @@ class Loading:
     """How the model is loaded. `context` is in tokens per conversation, `parallel` conversations side by side.
 
     `cache_mib` bounds the memory for prompt prefixes of conversations that do not fit into the slots. `device` is
-    ``auto`` (a GPU where the build and the machine have one) or ``cpu``.
+    ``auto`` (a GPU where the build and the machine have one), ``cuda`` (it must have one) or ``cpu``. `template`
+    is a chat template in place of the model's own.
     """
 
     path: Path
@@ -41,6 +44,7 @@ class Loading:
     threads: int
     device: str
     cache_mib: int
+    template: str | None = None
 
 
 class TooLong(ModalityError):
@@ -73,12 +77,27 @@ class LlamaServer:
                 "pip install xllamacpp from an index of GPU builds, on a machine with a GPU; or set device: cpu",
             )
         self._server, self.skills = _start(xllamacpp, loading)
+        self._slots = Slots(loading.parallel)
+        self._lock = threading.Lock()
 
-    def stream(self, request: Request, take: Callable[[Chunk], bool]) -> None:
+    def stream(self, request: Request, take: Callable[[Chunk], bool], key: str = "") -> None:
         """Answers one chat request, giving every chunk to `take`, until the end or until `take` answers False.
 
-        Raises `TooLong` or `RequestRefused`, and whatever `take` raises.
+        Requests of the same `key` begin alike: they meet what the one before has computed. Raises `TooLong` or
+        `RequestRefused`, and whatever `take` raises.
         """
+        with self._lock:
+            slot = self._slots.take(key)
+        # Without a slot (more callers than slots) the server core chooses, and lets the request wait for it.
+        place = {} if slot is None else {"id_slot": slot}
+        try:
+            self._stream({**request, **place}, take)
+        finally:
+            if slot is not None:
+                with self._lock:
+                    self._slots.give_back(slot)
+
+    def _stream(self, request: Request, take: Callable[[Chunk], bool]) -> None:
         fault: list[BaseException] = []
         refusal: list[Chunk] = []
 
@@ -92,7 +111,13 @@ class LlamaServer:
                 fault.append(raised)
                 return True
 
-        answer = self._server.handle_chat_completions({**request, "stream": True}, callback)
+        try:
+            answer = self._server.handle_chat_completions({**request, "stream": True}, callback)
+        except (
+            ValueError,
+            RuntimeError,
+        ) as refused:  # how the binding tells what its template or grammar reader says
+            raise RequestRefused(f"llama.cpp: {refused}") from None
         if fault:
             raise fault[0]
         if isinstance(answer, dict) and "error" in answer:
@@ -152,6 +177,8 @@ def _parameters(xllamacpp: Any, loading: Loading) -> Any:
     parameters.cache_ram_mib = loading.cache_mib
     if loading.device == "cpu":
         parameters.n_gpu_layers = 0
+    if loading.template is not None:
+        parameters.chat_template = loading.template
     # An assistant's message at the end is history here, not the beginning of the answer.
     parameters.prefill_assistant = False
     parameters.verbosity = 0
