@@ -69,7 +69,7 @@ UNBOUNDED: dict[str, str] = {
 }
 
 
-def _sources(*folders: str) -> list[str]:
+def sources(*folders: str) -> list[str]:
     """Returns the Python files that git knows or would add, as paths from the root."""
     listed = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard", "--", *(f"{name}/*.py" for name in folders)],
@@ -125,7 +125,7 @@ def test_hearts_neither_wait_nor_tell_the_time() -> None:
     """Only listed shells import asyncio, threads, clocks or chance: everything else is values in, values out."""
     faults = {
         path: names
-        for path in _sources(*PACKAGES)
+        for path in sources(*PACKAGES)
         if not _is_shell(path) and (names := forbidden_in_a_heart((ROOT / path).read_text()))
     }
     assert not faults, "hearts take time as an argument; a new shell is listed in SHELLS"
@@ -148,7 +148,7 @@ def test_the_check_of_hearts_sees_every_form_of_import(code: str, expected: set[
 
 def test_every_listed_shell_exists() -> None:
     """The list of shells names only files that are there."""
-    paths = _sources(*PACKAGES)
+    paths = sources(*PACKAGES)
     stale = [
         pattern for pattern in (*SHELLS, *HEARTS_AMONG_SHELLS) if not any(fnmatch(p, pattern) for p in paths)
     ]
@@ -159,7 +159,7 @@ def test_no_file_holds_two_nouns() -> None:
     """A file over 400 lines is split by noun or listed with a reason; a listed one is really that long."""
     lengths = {
         path: len((ROOT / path).read_text().splitlines())
-        for path in _sources(*PACKAGES, "tests", "benchmarks")
+        for path in sources(*PACKAGES, "tests", "benchmarks")
     }
     long = {path for path, lines in lengths.items() if lines > MAX_LINES}
     assert long == set(LONG_FILES), {path: lengths.get(path) for path in long ^ set(LONG_FILES)}
@@ -169,7 +169,7 @@ def test_every_queue_has_a_bound() -> None:
     """No queue or deque is made without a bound, but for listed ones that something else bounds."""
     faults = {
         f"{path}: {line}"
-        for path in _sources(*PACKAGES)
+        for path in sources(*PACKAGES)
         for line in unbounded_queues((ROOT / path).read_text())
     }
     assert faults == set(UNBOUNDED)
@@ -194,11 +194,11 @@ def test_the_check_of_queues_sees_bounds(code: str, expected: list[str]) -> None
 
 def test_every_source_folder_is_a_package_and_every_test_has_a_sentence() -> None:
     """Tests mirror the source in packages; each test promises something in its docstring."""
-    folders = {Path(path).parent for path in _sources(*PACKAGES, "tests")}
+    folders = {Path(path).parent for path in sources(*PACKAGES, "tests")}
     assert not [str(folder) for folder in folders if not (ROOT / folder / "__init__.py").is_file()]
     silent = [
         f"{path}:{node.lineno} {node.name}"
-        for path in _sources("tests")
+        for path in sources("tests")
         for node in ast.walk(ast.parse((ROOT / path).read_text()))
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         and node.name.startswith("test_")
