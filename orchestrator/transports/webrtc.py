@@ -36,14 +36,12 @@ class CallDoor:
         cancelled, nothing of the call is left."""
         offer = read_offer(offer_sdp)
         call_id, session = self._directory.open_call(request)
+        call = Call(call_id, session, offer, self._settings, self._clock, self._gone)
+        self._calls[call_id] = call
         try:
-            call = Call(call_id, session, offer, self._settings, self._clock, self._gone)
-            self._calls[call_id] = call
             return call_id, await call.answer()
         except BaseException:
-            self._directory.end(session, "the call was not answered")
-            if call_id in self._calls:
-                await self._calls[call_id].close("it was not answered")
+            await call.close("it was not answered")
             raise
 
     async def hang_up(self, call_id: str, tenant: str) -> None:

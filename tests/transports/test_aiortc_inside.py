@@ -226,6 +226,26 @@ def test_a_peer_that_is_closed_while_it_connects_leaves_nothing() -> None:
     assert unawaited == []
 
 
+def test_what_a_closed_peer_could_go_on_with_does_nothing() -> None:
+    """Whenever a connection attempt that was under way gets so far: sender, receiver, data channel, consent."""
+
+    async def main() -> None:
+        peer: Any = new_peer()
+        transceiver = peer.addTransceiver("audio")
+        peer.createDataChannel("x")
+        connections = [part._connection for part in peer._RTCPeerConnection__iceTransports]
+        await close_peer(peer)
+        async with asyncio.timeout(10):
+            await transceiver.sender.send(None)
+            await transceiver.receiver.receive(None)
+            await peer.sctp.start(None, 5_000)
+            for connection in connections:
+                await connection.query_consent()
+        await until(lambda: asyncio.all_tasks() == {asyncio.current_task()}, "every task to end")
+
+    asyncio.run(main())
+
+
 @given(
     marker=st.booleans(),
     sequence=st.integers(0, 65_535),

@@ -7,7 +7,7 @@ import pytest
 from aiortc import RTCSessionDescription
 
 from orchestrator.sessions.links import LoggedEvent
-from orchestrator.transports import call_link
+from orchestrator.transports import call, call_link
 from orchestrator.transports.call import MAX_UNREAD
 from orchestrator.wire.client import CreateResponse
 from tests.transports.calling import (
@@ -184,6 +184,27 @@ def test_a_flood_of_events_ends_the_call_and_not_the_server() -> None:
             board.session.room.clear()
             for _ in range(MAX_UNREAD + 50):
                 caller.send({"type": "response.create"})
+            await until(lambda: board.door.calls == 0, "the call to end")
+            board.session.room.set()
+
+    asyncio.run(main())
+
+
+def test_bytes_are_bounded_too_and_only_while_they_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten times the bound passes through as long as it is read; more than the bound at once ends the call."""
+    monkeypatch.setattr(call, "MAX_UNREAD_BYTES", 3_000)
+
+    async def main() -> None:
+        async with switchboard() as board:
+            caller = await board.dial()
+            event = {"type": "response.create", "event_id": "x" * 400}
+            for number in range(1, 61):
+                caller.send(event)
+                await board.session.wait_for(number)
+            assert board.door.calls == 1
+            board.session.room.clear()
+            for _ in range(20):
+                caller.send(event)
             await until(lambda: board.door.calls == 0, "the call to end")
             board.session.room.set()
 

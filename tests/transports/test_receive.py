@@ -218,6 +218,36 @@ def test_a_sender_that_stopped_has_its_time_filled_with_silence() -> None:
     assert line.receiver.statistics().stalls >= 3
 
 
+def test_sound_for_a_time_that_was_filled_is_not_even_decoded() -> None:
+    """A burst after the stall catches up; what it says of the filled time is counted as misplaced."""
+
+    async def story(line: Line) -> None:
+        await line.send(50)
+        await asyncio.sleep(3.5)
+        filled = line.intake.position
+        assert filled > 3 * S
+        for _ in range(175):
+            line.receiver.receive(line.packet())
+        await line.send(50)
+
+    line = play(story)
+    assert line.receiver.statistics().misplaced >= 90
+    assert line.intake.position == pytest.approx(5.5 * S, abs=320)
+
+
+def test_the_last_packet_behind_a_hole_is_not_forgotten() -> None:
+    """Also where nothing follows it: it is handed on when the hold and the batch are over."""
+
+    async def story(line: Line) -> None:
+        await line.send(10)
+        await line.send(1, lose=True)
+        await line.send(1)
+        await asyncio.sleep(0.11)
+        assert line.intake.position == 12 * 320 - 16
+
+    play(story)
+
+
 def test_a_session_without_room_costs_the_sound_and_nothing_else() -> None:
     """`Overloaded` is counted; when there is room again, sound lies where it belongs."""
 

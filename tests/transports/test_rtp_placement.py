@@ -214,6 +214,17 @@ def test_sound_for_a_time_that_was_filled_meanwhile_is_dropped_and_what_follows_
     assert tape.fresh == 1
 
 
+def test_being_late_now_and_then_is_no_new_numbering() -> None:
+    """Only what is late on end for half a second is: two short fills, a second apart, keep everything at its place."""
+    sender, tape = Sender(), Tape(Placement())
+    tape.place(sender.many(50))
+    for _ in range(2):
+        tape.skip_to(tape.position + 5 * FRAME)
+        tape.place(sender.many(50))
+    assert tape.placement.dropped == 10
+    assert tape.fresh == 1
+
+
 def test_a_sender_whose_stamps_stood_still_during_its_pause_is_heard_again_by_its_arrival() -> None:
     """Otherwise it would be late for ever."""
     sender, tape = Sender(), Tape(Placement())
