@@ -6,12 +6,12 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from modalities.audio.segmenter import BEGIN_WINDOWS, WINDOW
 from modalities.ports import SPEECH_RATE_HZ, Pcm
 from orchestrator.buffers.audio import SpeechBuffer
 from orchestrator.errors import Overloaded
 from orchestrator.sessions.events import AudioHeard
 
-WINDOW = 512
 _REPORT_SAMPLES = SPEECH_RATE_HZ // 10
 _SPEECH = 0.5
 
@@ -71,7 +71,8 @@ class SpeechIntake:
         self._reported = 0
         self._held: list[float] = []
         self._held_from = 0
-        self._speaking = False
+        self._speech_windows = 0
+        self._closed = False
         self.detecting = True
         self.dropped_windows = 0
 
@@ -80,6 +81,8 @@ class SpeechIntake:
         return 0 if self._buffer is None else self._buffer.position
 
     def append(self, pcm: Pcm) -> None:
+        if self._closed:
+            return
         buffer = self._open()
         if self._stream is not None and self._stream.backlog + len(pcm) // WINDOW > self._max_backlog:
             raise Overloaded("sound comes faster than it can be listened to", 1.0)
@@ -89,6 +92,8 @@ class SpeechIntake:
         self._advance(buffer)
 
     def append_at(self, position: int, pcm: Pcm) -> None:
+        if self._closed:
+            return
         buffer = self._open()
         self._live = True
         buffer.keep_from(None)
@@ -104,7 +109,8 @@ class SpeechIntake:
         return b"" if self._buffer is None else self._buffer.extent(start, stop)
 
     def close(self) -> None:
-        """Lets the detector and the sound go. Idempotent."""
+        """Lets the detector and the sound go; what still comes is dropped. Idempotent."""
+        self._closed = True
         if self._stream is not None:
             self._stream.close()
         self._stream = None
@@ -144,19 +150,19 @@ class SpeechIntake:
         self._next_window += count
 
     def _judged(self, first_window: int, probabilities: tuple[float, ...]) -> None:
-        """Passes probabilities on: every 100 ms, and at once where speech begins or ends (barge-in waits for it)."""
+        """Passes probabilities on: every 100 ms, and at once where speech begins (barge-in waits for it)."""
         if not self._held:
             self._held_from = first_window
         elif first_window != self._held_from + len(self._held):
             self._flush()
             self._held_from = first_window
         self._held.extend(probabilities)
-        speaking = probabilities[-1] >= _SPEECH
-        crossed = speaking != self._speaking or max(probabilities) >= _SPEECH > min(probabilities)
-        # Two windows make a beginning: while one is suspected, nothing is held back.
-        if crossed or (speaking and len(self._held) >= 2) or len(self._held) * WINDOW >= _REPORT_SAMPLES:
+        began = False
+        for probability in probabilities:
+            self._speech_windows = self._speech_windows + 1 if probability >= _SPEECH else 0
+            began = began or self._speech_windows == BEGIN_WINDOWS
+        if began or len(self._held) * WINDOW >= _REPORT_SAMPLES:
             self._flush()
-        self._speaking = speaking
 
     def _flush(self) -> None:
         held, self._held = tuple(self._held), []
@@ -164,5 +170,9 @@ class SpeechIntake:
             self._tell((self._held_from + len(held)) * WINDOW, self._held_from, held)
 
     def _tell(self, stop: int, first_window: int, probabilities: tuple[float, ...]) -> None:
+        """Never raises: whoever brings probabilities serves other sessions too."""
         self._reported = stop
-        self._post(AudioHeard(stop, self._now(), first_window, probabilities, self._live))
+        try:
+            self._post(AudioHeard(stop, self._now(), first_window, probabilities, self._live))
+        except Overloaded:
+            self.dropped_windows += len(probabilities)

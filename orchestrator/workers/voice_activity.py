@@ -1,15 +1,19 @@
 """The shared voice detector: one thread, one hop per tick over all sessions' windows together (design §5.1)."""
 
 import asyncio
+import logging
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from modalities.ports import VoiceActivityDetector
 from orchestrator.sessions.intake import DeliverProbabilities
+
+log = logging.getLogger("chorale.detector")
 
 MOST_WINDOWS_A_TICK = 64
 """Of one stream: a client that sends minutes at once does not hold up the others for longer than some 10 ms."""
@@ -70,6 +74,7 @@ class VoiceActivity:
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="voice-activity")
         self._wanting: dict[int, _Stream] = {}
         self._busy = False
+        self._failing = False
         self._closed = False
 
     def stream(self, deliver: DeliverProbabilities) -> _Stream:
@@ -101,7 +106,7 @@ class VoiceActivity:
             self._busy = False
             return
         future = asyncio.get_running_loop().run_in_executor(self._thread, self._judge, work)
-        future.add_done_callback(self._judged)
+        future.add_done_callback(partial(self._judged, work))
 
     def _judge(self, work: list[_Work]) -> list[tuple[_Work, tuple[float, ...]]]:
         """In the thread: the k-th windows of all streams in one call each."""
@@ -116,12 +121,21 @@ class VoiceActivity:
                 results[i].append(float(probabilities[row]))
         return [(w, tuple(result)) for w, result in zip(work, results, strict=True)]
 
-    def _judged(self, future: "asyncio.Future[list[tuple[_Work, tuple[float, ...]]]]") -> None:
+    def _judged(
+        self, asked: list[_Work], future: "asyncio.Future[list[tuple[_Work, tuple[float, ...]]]]"
+    ) -> None:
+        """Delivers, whatever became of it, and goes on: one bad window must not leave every session deaf."""
         if self._closed or future.cancelled():
             return
-        for work, probabilities in future.result():
-            stream = work.stream
-            if not stream.closed:
-                stream.backlog -= len(probabilities)
-                stream.deliver(work.first_window, probabilities)
+        broke = future.exception()
+        if broke is not None and not self._failing:
+            log.error("voice detection fails; what it was to judge counts as silence", exc_info=broke)
+        self._failing = broke is not None
+        for work in asked:
+            work.stream.backlog -= 0 if work.stream.closed else len(work.windows)
+            if broke is not None:
+                work.stream.expected = -1
+        for work, probabilities in () if broke is not None else future.result():
+            if not work.stream.closed:
+                work.stream.deliver(work.first_window, probabilities)
         self._tick()

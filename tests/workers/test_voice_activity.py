@@ -109,6 +109,37 @@ def test_voice_activity_starts_afresh_behind_a_hole() -> None:
     asyncio.run(main())
 
 
+class FailingDetector(CountingDetector):
+    """Fails on loud windows."""
+
+    def detect(
+        self, windows: NDArray[np.float32], states: NDArray[np.float32]
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        if windows.max() > 0.9:
+            raise RuntimeError("bad window")
+        return super().detect(windows, states)
+
+
+def test_voice_activity_goes_on_after_a_failure(caplog: pytest.LogCaptureFixture) -> None:
+    """What the model fails on is lost and said so once; every session is heard again behind it."""
+
+    async def main() -> None:
+        service = VoiceActivity(FailingDetector())
+        heard: list[int] = []
+        stream = service.stream(lambda first, found: heard.append(first))
+        for first, level in ((0, 32_767), (1, 32_767), (2, 0)):
+            stream.push(first, np.full((1, 512), level, dtype=np.int16))
+            await judged(stream)
+        stream.push(3, numbered(3, 1))
+        await judged(stream)
+        service.close()
+        assert heard == [2, 3]
+        assert stream.state[0] == 2.0
+
+    asyncio.run(main())
+    assert caplog.text.count("voice detection fails") == 1
+
+
 @pytest.mark.real
 def test_voice_activity_hears_a_tone_as_no_speech_with_the_real_model() -> None:
     """The real network runs behind the service."""
