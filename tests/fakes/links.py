@@ -42,8 +42,9 @@ class FakeLink:
         self._cursor = 0
 
     def attach(self, session: SessionPort) -> None:
-        self._session = session
         self._cursor = session.attach(self)
+        self._session = session
+        self.wake()
 
     def wake(self) -> None:
         if self._session is None:
