@@ -41,7 +41,7 @@ _CALL_TOKENS = 256
 _CALL_KEY = "tool form"
 """All tool forms begin alike, whatever the conversation."""
 
-_SOFT = 0.6
+_SOFT = 0.4
 """Share of our own limit behind which a reply ends at its next sentence end."""
 
 # Greedy unless configured otherwise: of what was tried with a small model (temperature 0 to 0.7, min_p, repeat and
@@ -64,7 +64,7 @@ class LlamaSettings:
     """
 
     path: str | None = None
-    context: int = 4096
+    context: int = 2048
     parallel: int = 4
     threads: int = 0
     device: str = "auto"
