@@ -1,4 +1,7 @@
-"""Drives a session's heart by hand: what happens goes in, what it does is kept, jobs are answered by the test."""
+"""Drives a session's heart by hand: what happens goes in, what it does is kept, jobs are answered by the test.
+
+A strict client follows every event: whatever a test is about, it fails where the protocol is broken.
+"""
 
 import json
 from typing import Any
@@ -29,6 +32,7 @@ from orchestrator.sessions.rules import SessionRules
 from orchestrator.sessions.session import Session
 from orchestrator.wire import codec
 from orchestrator.wire.session import Session as SessionView
+from tests.sessions.strict_client import StrictClient
 
 WINDOW = 512
 Shown = dict[str, Any]
@@ -59,6 +63,7 @@ class Talk:
         self.sound: list[do.EmitAudio] = []
         self.closed: tuple[int, str] | None = None
         self.position = 0
+        self.strict = StrictClient()
         self.step(on.LinkJoined("link", kind))
 
     # -- in ---------------------------------------------------------------------------------------------------------
@@ -190,6 +195,7 @@ class Talk:
         match effect:
             case do.Emit():
                 self.log.append(json.loads(msgspec.json.encode(effect.event)))
+                self.strict.feed(self.log[-1])
             case do.Tell():
                 self.told.append((effect.link_id, json.loads(msgspec.json.encode(effect.event))))
             case do.Start():
@@ -201,6 +207,15 @@ class Talk:
                     self.taken_back.append(job)
             case do.EmitAudio():
                 self.sound.append(effect)
+                self.strict.feed(
+                    {
+                        "type": "response.output_audio.delta",
+                        "response_id": effect.response_id,
+                        "item_id": effect.item_id,
+                        "output_index": effect.output_index,
+                        "content_index": effect.content_index,
+                    }
+                )
             case do.CloseLinks():
                 self.closed = (effect.code, effect.reason)
             case _:

@@ -1,4 +1,4 @@
-"""A session under any order of events: one done per response, no job without an owner, nothing after the end."""
+"""A session under any order of events: a strict client finds no fault, late answers do nothing, everything ends."""
 
 from typing import Any
 
@@ -10,6 +10,7 @@ from orchestrator.clock import US_PER_S
 from orchestrator.scheduling.work import (
     Replied,
     Reply,
+    ReplyCall,
     ReplyText,
     Speak,
     SpeechPiece,
@@ -21,6 +22,7 @@ from orchestrator.sessions import events as on
 from orchestrator.sessions.links import LinkKind
 from orchestrator.sessions.rules import SessionRules
 from orchestrator.sessions.states import Life
+from orchestrator.wire.items import FunctionCall
 from tests.sessions.talk import Talk
 
 WORDS = st.sampled_from(["", "Hello.", "Book a table. For two, please.", "no"])
@@ -40,9 +42,38 @@ class SessionMachine(RuleBasedStateMachine):
     def hear(self, ms: int, probability: float) -> None:
         self.talk.hear(ms, probability)
 
-    @rule(text=WORDS)
-    def typed(self, text: str) -> None:
-        self.talk.typed(text)
+    @rule(text=WORDS, id=st.sampled_from([None, "mine", "yours"]), behind=st.integers(-5, 40))
+    def typed(self, text: str, id: str | None, behind: int) -> None:
+        """Some with an id of the client's, some behind an item that is there, or was."""
+        item: dict[str, Any] = {
+            "type": "message",
+            "role": "user",
+            "content": [{"type": "input_text", "text": text}],
+        }
+        known = list(self.talk.strict.items)
+        place = {"previous_item_id": known[behind % len(known)]} if behind >= 0 and known else {}
+        self.talk.client("conversation.item.create", item={**item, **({"id": id} if id else {})}, **place)
+
+    @rule()
+    def send_sound(self) -> None:
+        """An item with sound of the client's own, as the runner marks it."""
+        part = {"type": "input_audio", "audio": "clip:1"}
+        self.talk.client(
+            "conversation.item.create", item={"type": "message", "role": "user", "content": [part]}
+        )
+
+    @rule()
+    def answer_calls(self) -> None:
+        for entry in list(self.talk.heart.conversation):
+            if isinstance(entry.item, FunctionCall):
+                output = {"type": "function_call_output", "call_id": entry.item.call_id, "output": "42"}
+                self.talk.client("conversation.item.create", item=output)
+
+    @rule(modality=st.sampled_from(["audio", "text"]))
+    def ask_aside(self, modality: str) -> None:
+        """A response out of band."""
+        params = {"conversation": "none", "output_modalities": [modality], "metadata": {"a": "b"}}
+        self.talk.client("response.create", response=params)
 
     @rule(ms=st.integers(0, 3_000))
     def wait(self, ms: int) -> None:
@@ -63,10 +94,14 @@ class SessionMachine(RuleBasedStateMachine):
         self.talk.client(type)
 
     @rule(
-        modality=st.sampled_from(["audio", "text"]), vad=st.sampled_from(["server_vad", "semantic_vad", None])
+        modality=st.sampled_from(["audio", "text"]),
+        vad=st.sampled_from(["server_vad", "semantic_vad", None]),
+        interrupts=st.booleans(),
+        answers=st.booleans(),
     )
-    def update(self, modality: str, vad: str | None) -> None:
-        detection = None if vad is None else {"type": vad}
+    def update(self, modality: str, vad: str | None, interrupts: bool, answers: bool) -> None:
+        switches = {"interrupt_response": interrupts, "create_response": answers}
+        detection = None if vad is None else {"type": vad, **switches}
         self.talk.update(output_modalities=[modality], audio={"input": {"turn_detection": detection}})
 
     @precondition(lambda self: self.talk.open_jobs(Transcribe))
@@ -78,18 +113,23 @@ class SessionMachine(RuleBasedStateMachine):
         else:
             self.talk.transcribed(text, job)
 
-    @precondition(lambda self: len(self.talk.open_jobs(Reply)) == 1)
-    @rule(how=st.sampled_from(["text", "call", "stop", "length", "fail"]))
-    def reply(self, how: str) -> None:
+    @precondition(lambda self: self.talk.open_jobs(Reply))
+    @rule(
+        how=st.sampled_from(["Well. That is so. ", "👍", "{}", '{"a":', "stop", "length", "fail"]),
+        data=st.data(),
+    )
+    def reply(self, how: str, data: st.DataObject) -> None:
+        job = data.draw(st.sampled_from(self.talk.open_jobs(Reply)))
         match how:
-            case "text":
-                self.talk.writes("Well. That is so. ")
-            case "call":
-                self.talk.calls("f", "{}")
             case "fail":
-                self.talk.failed(self.talk.reply_job())
+                self.talk.failed(job)
+            case "stop" | "length":
+                del self.talk.jobs[job]
+                self.talk.report(Replied(job, how, 10, 0, 5))
+            case _ if how.startswith("{"):
+                self.talk.report(ReplyCall(job, data.draw(st.integers(0, 1)), how, "f"))
             case _:
-                self.talk.finishes(how)
+                self.talk.report(ReplyText(job, how))
 
     @precondition(lambda self: self.talk.open_jobs(Speak))
     @rule(ms=st.integers(1, 2_000), ends=st.booleans())
@@ -144,42 +184,9 @@ class SessionMachine(RuleBasedStateMachine):
             self.talk.step(on.LinkJoined("link", LinkKind.CALL))
 
     @invariant()
-    def one_done_per_response(self) -> None:
-        """Every response that was created is done at most once, and nothing of it follows."""
-        done: set[str] = set()
-        for event in self.talk.log:
-            response = event.get("response_id") or event.get("response", {}).get("id")
-            if response is None or event["type"].startswith("output_audio_buffer"):
-                continue
-            assert response not in done, f"{event['type']} after response.done"
-            if event["type"] == "response.done":
-                done.add(response)
-
-    @invariant()
-    def deltas_join_to_the_final_text(self) -> None:
-        text: dict[str, str] = {}
-        for event in self.talk.log:
-            if event["type"] in ("response.output_text.delta", "response.output_audio_transcript.delta"):
-                text[event["item_id"]] = text.get(event["item_id"], "") + event["delta"]
-            if event["type"] == "response.output_text.done":
-                assert event["text"] == text[event["item_id"]]
-            if event["type"] == "response.output_audio_transcript.done":
-                assert event["transcript"] == text[event["item_id"]]
-
-    @invariant()
-    def items_are_added_once_and_done_in_order(self) -> None:
-        added = [e["item"]["id"] for e in self.talk.log if e["type"] == "conversation.item.added"]
-        assert len(added) == len(set(added))
-
-    @invariant()
-    def one_final_for_each_transcription(self) -> None:
-        ended = [
-            e["item_id"]
-            for e in self.talk.log
-            if e["type"].startswith("conversation.item.input_audio_transcription")
-            and not e["type"].endswith("delta")
-        ]
-        assert len(ended) == len(set(ended))
+    def client_knows_the_conversation(self) -> None:
+        """Who only follows `previous_item_id` has the items in the session's order."""
+        assert self.talk.strict.order == [entry.id for entry in self.talk.heart.conversation]
 
     @invariant()
     def no_needless_errors(self) -> None:
@@ -189,17 +196,37 @@ class SessionMachine(RuleBasedStateMachine):
             "conversation_already_has_active_response",
             "input_audio_buffer_commit_empty",
             "invalid_value",
+            "item_create_duplicate_item_id",
             "item_truncate_invalid_item_id",
-            "server_error",
         }
         assert {error["code"] for error in self.talk.errors()} <= allowed
 
     def teardown(self) -> None:
-        """Whatever happened, a session whose links are gone ends, and a later event does nothing."""
+        """Whatever happened, what began ends; a session whose links are gone ends too; a later event does nothing."""
+        self._finish_everything()
+        if self.talk.heart.life is not Life.CLOSED:
+            self.talk.strict.end()
         self.talk.step(on.LinkLeft("link"))
         self.talk.wait(20_000)
         assert self.talk.heart.life is Life.CLOSED
         assert self.talk.typed("anyone?") == []
+
+    def _finish_everything(self) -> None:
+        """The user falls silent, and all workers answer."""
+        self.talk.hear(1_500, 0.02)
+        self.talk.hear(5_000, 0.02)
+        while self.talk.jobs:
+            job = next(iter(self.talk.jobs.values()))
+            match job.work:
+                case Transcribe():
+                    self.talk.transcribed("over", job.id)
+                case Reply():
+                    del self.talk.jobs[job.id]
+                    self.talk.report(Replied(job.id, "stop", 1, 0, 1))
+                case _:
+                    self.talk.spoke(job.id)
+        for response_id in self.talk.heart.sounding:
+            self.talk.step(on.PlayoutEnded(response_id))
 
 
 TestSession = SessionMachine.TestCase

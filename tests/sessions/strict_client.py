@@ -1,0 +1,277 @@
+"""A client that believes nothing: follows every event as the strictest of the known clients do, and says what is wrong.
+
+It mirrors the conversation by `previous_item_id` alone, and knows of responses and items what the events said so far.
+"""
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+Shown = dict[str, Any]
+
+
+class Violation(AssertionError):
+    """The protocol was broken by an event."""
+
+
+@dataclass
+class Output:
+    """An item of a response."""
+
+    item: Shown
+    index: int
+    part: str = ""
+    text: str = ""
+    arguments: str = ""
+    finished: set[str] = field(default_factory=set)
+
+
+@dataclass
+class Response:
+    """A response that was created."""
+
+    shown: Shown
+    done: bool = False
+    outputs: dict[str, Output] = field(default_factory=dict)
+
+
+class StrictClient:
+    """Feed it every event in order; `end` once nothing more can come."""
+
+    def __init__(self) -> None:
+        self.order: list[str] = []
+        """The conversation, as the events tell it."""
+        self.items: dict[str, Shown] = {}
+        self.finished: set[str] = set()
+        self.responses: dict[str, Response] = {}
+        self.transcripts: dict[str, str] = {}
+        self.owed: set[str] = set()
+        self.speech: dict[str, Shown] = {}
+        self.committed: set[str] = set()
+        self.playing: dict[str, str] = {}
+        self._transcribes = False
+
+    def feed(self, event: Shown) -> None:
+        """Takes one event. Raises `Violation`."""
+        name = event["type"]
+        try:
+            match name.split("."):
+                case [
+                    "conversation",
+                    "item",
+                    "added" | "done" | "deleted" | "truncated" | "retrieved" as what,
+                ]:
+                    self._item(what, event)
+                case ["conversation", "item", "input_audio_transcription", what]:
+                    self._transcription(what, event)
+                case ["input_audio_buffer", what]:
+                    self._buffer(what, event)
+                case ["response", "created"]:
+                    self._created(event["response"])
+                case ["response", "done"]:
+                    self._done(event["response"])
+                case ["response", _, _]:
+                    self._inside(event)
+                case ["output_audio_buffer", what]:
+                    self._playout(what, event["response_id"])
+                case ["session", "updated"]:
+                    self._transcribes = event["session"]["audio"]["input"]["transcription"] is not None
+                case ["chorale", _] | ["session", "created"]:
+                    pass
+                case _:
+                    raise Violation("outside of the catalogue")
+        except (Violation, KeyError) as why:
+            raise Violation(f"{why}: {json.dumps(event)[:500]}") from why
+
+    def end(self, call_is_there: bool = True) -> None:
+        """Everything that began has ended. Raises `Violation`."""
+        _must(all(response.done for response in self.responses.values()), "a response was never done")
+        _must(set(self.order) <= self.finished, "an item was never done")
+        _must(not self.owed, f"no end of the transcription of {self.owed}")
+        _must(self.speech.keys() <= self.committed | self._unfinished(), "speech was never committed")
+        if call_is_there:
+            _must("started" not in self.playing.values(), "sound neither stopped nor was cleared")
+
+    def _unfinished(self) -> set[str]:
+        return {item_id for item_id, event in self.speech.items() if event["type"].endswith("started")}
+
+    # -- items ------------------------------------------------------------------------------------------------------
+
+    def _item(self, what: str, event: Shown) -> None:
+        item = event.get("item", {})
+        item_id = item["id"] if item else event["item_id"]
+        if what == "added":
+            _must(item_id not in self.order, "added twice")
+            previous = event["previous_item_id"]
+            _must(previous is None or previous in self.order, "previous_item_id is unknown")
+            self.order.insert(0 if previous is None else self.order.index(previous) + 1, item_id)
+            self.finished.discard(item_id)
+        elif what == "done":
+            _must(item_id in self.order and item_id not in self.finished, "done twice or not added")
+            _must(item["status"] != "in_progress", "done in progress")
+            at = self.order.index(item_id)
+            _must(event["previous_item_id"] == (self.order[at - 1] if at else None), "wrong previous_item_id")
+            self.finished.add(item_id)
+            if self._transcribes and any(part == "input_audio" for part in _parts(item)):
+                self.owed.add(item_id)
+        else:
+            _must(item_id in self.items, "of an item that never was")
+            if what == "deleted" and item_id in self.order:
+                self.order.remove(item_id)
+        if item:
+            _must(item["object"] == "realtime.item", "no object")
+            _must(None not in (item.get("role", ""), item.get("call_id", ""), item.get("name", "")), "null")
+            _must(all("audio" not in part for part in item.get("content", ())), "sound in an event")
+            self.items[item_id] = item
+
+    def _transcription(self, what: str, event: Shown) -> None:
+        item_id = event["item_id"]
+        _must(item_id in self.items, "of an item that was not added")
+        _must(item_id not in self.transcripts, "after its end")
+        _must(event["content_index"] == 0, "content_index")
+        if what == "completed":
+            self.transcripts[item_id] = event["transcript"]
+            _must(event["usage"]["type"] == "duration" and event["usage"]["seconds"] >= 0, "usage")
+        elif what == "failed":
+            self.transcripts[item_id] = ""
+            _must(bool(event["error"]["type"] and event["error"]["message"]), "error")
+        else:
+            _must(bool(event["delta"]), "empty delta")
+        if what != "delta":
+            self.owed.discard(item_id)
+
+    # -- sound in ---------------------------------------------------------------------------------------------------
+
+    def _buffer(self, what: str, event: Shown) -> None:
+        item_id = event.get("item_id", "")
+        match what:
+            case "speech_started":
+                _must(item_id not in self.speech, "started twice")
+                ends = [e["audio_end_ms"] for e in self.speech.values() if "audio_end_ms" in e]
+                _must(type(event["audio_start_ms"]) is int, "no integer")
+                _must(event["audio_start_ms"] >= max(ends, default=0), "begins before the last one ended")
+                self.speech[item_id] = event
+            case "speech_stopped":
+                started = self.speech[item_id]
+                _must(started["type"].endswith("started"), "stopped twice")
+                _must(event["audio_end_ms"] >= started["audio_start_ms"], "ends before it begins")
+                self.speech[item_id] = event
+            case "committed":
+                _must(item_id not in self.committed, "committed twice")
+                _must(item_id not in self._unfinished(), "committed while it goes on")
+                previous = event["previous_item_id"]
+                _must(previous is None or previous in self.order, "previous_item_id is unknown")
+                self.committed.add(item_id)
+            case "cleared":
+                pass
+            case _:
+                raise Violation("unknown")
+
+    # -- responses --------------------------------------------------------------------------------------------------
+
+    def _created(self, shown: Shown) -> None:
+        _must(shown["id"] not in self.responses, "created twice")
+        _must(
+            (shown["status"], shown["output"], shown["usage"]) == ("in_progress", [], None), "not as at birth"
+        )
+        if shown["conversation_id"] is not None:
+            active = [r for r in self.responses.values() if not r.done and r.shown["conversation_id"]]
+            _must(not active, "a second one in the default conversation")
+        self.responses[shown["id"]] = Response(shown)
+
+    def _done(self, shown: Shown) -> None:
+        response = self.responses[shown["id"]]
+        _must(not response.done, "done twice")
+        response.done = True
+        _must(shown["status_details"]["type"] == shown["status"], "status_details")
+        _must(shown["metadata"] == response.shown["metadata"], "metadata")
+        _must(shown["usage"] is not None, "usage")
+        _must(shown["output"] == [output.item for output in response.outputs.values()], "output")
+        for item_id, output in response.outputs.items():
+            _must("item" in output.finished, f"{item_id} is open")
+            if shown["conversation_id"] is not None:
+                _must(item_id in self.finished or item_id not in self.order, f"{item_id} is not done")
+
+    def _inside(self, event: Shown) -> None:
+        response = self.responses[event["response_id"]]
+        _must(not response.done, "after response.done")
+        _, what, step = event["type"].split(".")
+        if what == "output_item" and step == "added":
+            _must(event["output_index"] == len(response.outputs), "output_index")
+            _must(event["item"]["status"] == "in_progress", "added completed")
+            response.outputs[event["item"]["id"]] = Output(event["item"], event["output_index"])
+            return
+        output = response.outputs[event["item"]["id"] if "item" in event else event["item_id"]]
+        _must(event["output_index"] == output.index, "output_index")
+        _must("item" not in output.finished, "after output_item.done")
+        if response.shown["conversation_id"] is not None:
+            _must(output.item["id"] in self.items, "before conversation.item.added")
+        match what:
+            case "output_item":
+                self._output_done(output, event["item"])
+            case "content_part":
+                self._part(response, output, step, event["part"])
+            case "function_call_arguments":
+                if step == "delta":
+                    output.arguments += event["delta"]
+                else:
+                    _must(event["arguments"] == output.arguments, "arguments are not their deltas")
+                    json.loads(event["arguments"])
+                    output.finished.add(what)
+            case _:
+                self._text(output, what, step, event)
+
+    def _part(self, response: Response, output: Output, step: str, part: Shown) -> None:
+        if step == "added":
+            _must(not output.part, "a second part")
+            _must([part["type"]] == response.shown["output_modalities"], "modality")
+            output.part = part["type"]
+            return
+        wanted = {"text": {"output_text"}, "audio": {"output_audio", "output_audio_transcript"}}[output.part]
+        _must(output.finished == wanted, "closed before its text and sound")
+        _must(part["text" if output.part == "text" else "transcript"] == output.text, "text of the part")
+        output.finished.add("part")
+
+    def _text(self, output: Output, what: str, step: str, event: Shown) -> None:
+        _must(what.startswith(f"output_{output.part}"), "of another modality, or before its part")
+        _must(what not in output.finished and "part" not in output.finished, "after its end")
+        if step == "delta" and what != "output_audio":
+            output.text += event["delta"]
+        elif step == "done":
+            output.finished.add(what)
+            if what != "output_audio":
+                _must(
+                    event["text" if output.part == "text" else "transcript"] == output.text, "deltas differ"
+                )
+
+    def _output_done(self, output: Output, item: Shown) -> None:
+        _must(item["status"] in ("completed", "incomplete"), "status")
+        _must(not output.part or "part" in output.finished, "its part is open")
+        if item["type"] == "function_call":
+            announced = "function_call_arguments" in output.finished
+            _must(announced == (item["status"] == "completed"), "a call is done once its arguments are")
+        output.item = item
+        output.finished.add("item")
+
+    # -- sound out --------------------------------------------------------------------------------------------------
+
+    def _playout(self, what: str, response_id: str) -> None:
+        response = self.responses[response_id]
+        if what == "started":
+            _must(response_id not in self.playing, "started twice")
+            _must(
+                any(o.part and "part" not in o.finished for o in response.outputs.values()), "before its part"
+            )
+        else:
+            _must(self.playing.get(response_id) == "started", "nothing sounds")
+            _must(what == "cleared" or response.done, "stopped before it was done")
+        self.playing[response_id] = what
+
+
+def _must(claim: bool, otherwise: str) -> None:
+    if not claim:
+        raise Violation(otherwise)
+
+
+def _parts(item: Shown) -> list[str]:
+    return [part["type"] for part in item.get("content", ())]
