@@ -144,6 +144,7 @@ class LanguageModel(Protocol):
     def generate(self, prompt: Prompt, emit: Callable[[ReplyDelta], bool]) -> Completion:
         """Calls `emit` for every delta; stops within one decoding step once `emit` returns False.
 
+        A `TextDelta` without text says nothing: an engine that waits asks with it whether the reply is still wanted.
         Safe to call from several threads at once, up to the engine's configured parallelism.
         """
         ...

@@ -44,7 +44,8 @@ class Replier:
                 return False
             match delta:
                 case TextDelta():
-                    tell(ReplyText(job_id, delta.text))
+                    if delta.text:  # without, the engine only asks whether the job is still wanted
+                        tell(ReplyText(job_id, delta.text))
                 case ToolCallDelta():
                     tell(ReplyCall(job_id, delta.index, delta.arguments, delta.name))
                 case _:

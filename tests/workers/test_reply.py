@@ -61,6 +61,14 @@ def test_replier_tells_text_calls_and_the_end_in_order() -> None:
     ]
 
 
+def test_replier_tells_nothing_where_the_engine_only_asks() -> None:
+    """A text delta without text asks whether the job is still wanted: answered, and not told."""
+    told: list[Report] = []
+    model = _Model(TextDelta(""), TextDelta("Hi"), TextDelta(""), TextDelta("late"))
+    Replier(model).do([Task("j", HELLO)], told.append, lambda _: model.steps < 3)
+    assert told == [ReplyText("j", "Hi"), Replied("j", "cancelled", 3, 2, 3)]
+
+
 def test_replier_cancel_stops_the_engine_within_one_step() -> None:
     """After the cancel the engine learns it at its next delta, and that delta is not told."""
     told: list[Report] = []
