@@ -16,3 +16,14 @@ class AdapterUnavailable(ModalityError):
 
 class UnknownAdapter(ModalityError):
     """A configuration names an adapter or an option that does not exist; the text lists those that do."""
+
+
+class EndpointFailed(ModalityError):
+    """An endpoint refused a request, could not be reached, or broke off in the middle of a reply.
+
+    `retry_after_s` is the time it named for another try, None where it named none.
+    """
+
+    def __init__(self, text: str, retry_after_s: float | None = None) -> None:
+        super().__init__(text)
+        self.retry_after_s = retry_after_s

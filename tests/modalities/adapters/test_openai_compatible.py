@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from modalities.adapters.openai_compatible import EndpointFailed, EndpointSettings, OpenAiCompatible
-from modalities.errors import ModalityError
+from modalities.adapters.openai_compatible import EndpointSettings, OpenAiCompatible
+from modalities.errors import EndpointFailed, ModalityError
 from modalities.ports import ChatMessage, Prompt, ReplyDelta, TextDelta, Tool, ToolCall, ToolCallDelta
 
 HELLO = (ChatMessage("system", "Be brief."), ChatMessage("user", "Hello"))
@@ -19,9 +19,11 @@ WEATHER = Tool(
 
 
 class StandInEndpoint(ThreadingHTTPServer):
-    """Plays back prepared chunks to every request and keeps the requests; `status` over 200 refuses them.
+    """Plays back prepared chunks to every request and keeps the requests.
 
-    With `endless` it repeats its last chunk until the caller hangs up, and says so by `hung_up`.
+    `refusals` are answered first, one a request: a status with headers and a message. With `endless` it repeats its
+    last chunk until the caller hangs up; with `silent` it says nothing more, before its headers already where `silent`
+    is ``"all"``. Either way it tells by `hung_up` that the caller has gone.
     """
 
     daemon_threads = True
@@ -30,8 +32,11 @@ class StandInEndpoint(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Answering)
         self.requests: list[tuple[str, dict[str, str], dict[str, Any]]] = []
         self.chunks: list[dict[str, Any]] = []
-        self.status = 200
+        self.refusals: list[tuple[int, dict[str, str], str]] = []
         self.endless = False
+        self.silent = ""
+        self.drops = 0
+        self.asked = threading.Event()
         self.hung_up = threading.Event()
 
     @property
@@ -45,14 +50,20 @@ class _Answering(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
         self.server.requests.append((self.path, {k.lower(): v for k, v in self.headers.items()}, body))
-        self.send_response(self.server.status)
-        self.send_header(
-            "content-type", "text/event-stream" if self.server.status == 200 else "application/json"
-        )
-        self.end_headers()
-        if self.server.status != 200:
-            self.wfile.write(b'{"error": {"message": "no"}}')
+        self.server.asked.set()
+        if self.server.drops:
+            self.server.drops -= 1
+            self.close_connection = True
             return
+        if self.server.refusals:
+            self._refuse(*self.server.refusals.pop(0))
+            return
+        if self.server.silent == "all":
+            self._wait_for_the_caller()
+            return
+        self.send_response(200)
+        self.send_header("content-type", "text/event-stream")
+        self.end_headers()
         try:
             for chunk in self.server.chunks:
                 self._say(chunk)
@@ -61,7 +72,25 @@ class _Answering(BaseHTTPRequestHandler):
         except (BrokenPipeError, ConnectionResetError):
             self.server.hung_up.set()
             return
-        self.wfile.write(b"data: [DONE]\n\n")
+        if self.server.silent:
+            self._wait_for_the_caller()
+        else:
+            self.wfile.write(b"data: [DONE]\n\n")
+
+    def _refuse(self, status: int, headers: dict[str, str], message: str) -> None:
+        self.send_response(status)
+        for name, value in {"content-type": "application/json", **headers}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(json.dumps({"error": {"message": message}}).encode())
+
+    def _wait_for_the_caller(self) -> None:
+        try:
+            gone = self.rfile.read(1) == b""
+        except ConnectionResetError:
+            gone = True
+        if gone:
+            self.server.hung_up.set()
 
     def _say(self, chunk: dict[str, Any]) -> None:
         self.wfile.write(b"data: " + json.dumps(chunk).encode() + b"\n\n")
@@ -234,16 +263,140 @@ def test_endpoint_stream_is_closed_when_nobody_wants_more(
     assert endpoint.hung_up.wait(10)
 
 
-@pytest.mark.parametrize("status", [400, 401])
-def test_endpoint_refusal_is_told_without_the_key(
-    endpoint: StandInEndpoint, model: OpenAiCompatible, status: int
+def test_endpoint_that_is_silent_is_left_when_nobody_wants_more(
+    endpoint: StandInEndpoint, model: OpenAiCompatible
 ) -> None:
-    """A refused request fails with the status; neither key nor prompt is in the message."""
-    endpoint.status = status
-    with pytest.raises(EndpointFailed, match=str(status)) as caught:
+    """Between two pieces of a reply a cancel hangs up as well: `emit` is asked with an empty text."""
+    endpoint.chunks = [chunk({"content": "well"})]
+    endpoint.silent = "later"
+    heard = Heard(enough=3)
+    assert model.generate(Prompt(HELLO), heard.take).finish_reason == "cancelled"
+    assert heard == [TextDelta("well"), TextDelta(""), TextDelta("")]
+    assert endpoint.hung_up.wait(10)
+
+
+def test_endpoint_that_has_not_begun_is_left_when_nobody_wants_more(
+    endpoint: StandInEndpoint, model: OpenAiCompatible
+) -> None:
+    """A cancel before the first byte of an answer returns at once."""
+    endpoint.silent = "all"
+    heard = Heard(enough=1)
+    assert model.generate(Prompt(HELLO), heard.take).finish_reason == "cancelled"
+    assert heard == [TextDelta("")]
+
+
+def test_endpoint_is_given_up_after_its_longest_silence(endpoint: StandInEndpoint) -> None:
+    """An endpoint that says nothing for `timeout_s` has failed, and is not asked again."""
+    endpoint.silent = "later"
+    model = OpenAiCompatible(EndpointSettings("tiny", endpoint.url, timeout_s=0.2))
+    with pytest.raises(EndpointFailed, match=r"said nothing for 0\.2 s"):
+        model.generate(Prompt(HELLO), Heard().take)
+    model.close()
+    assert len(endpoint.requests) == 1
+
+
+@pytest.mark.parametrize("timeout_s", [0.2, 600.0])
+def test_endpoint_that_has_finished_need_not_say_so_twice(
+    endpoint: StandInEndpoint, timeout_s: float
+) -> None:
+    """A reply with its finish reason is whole, also where the stream never ends."""
+    endpoint.chunks = [chunk({"content": "Hi."}), chunk(finish="stop")]
+    endpoint.silent = "later"
+    model = OpenAiCompatible(EndpointSettings("tiny", endpoint.url, timeout_s=timeout_s))
+    assert model.generate(Prompt(HELLO), Heard().take).finish_reason == "stop"
+    model.close()
+
+
+@pytest.mark.parametrize(
+    ("status", "told"),
+    [
+        (400, r"refused with 400: .*too hot"),
+        (401, r"refused with 401: it does not take the key from MY_KEY"),
+        (403, r"refused with 403"),
+        (404, r"no model 'tiny', or the address is wrong"),
+    ],
+)
+def test_endpoint_refusal_is_told_without_the_key(
+    endpoint: StandInEndpoint, model: OpenAiCompatible, status: int, told: str
+) -> None:
+    """A refusal says what to look at, is not tried again, and carries neither key nor prompt."""
+    endpoint.refusals = [(status, {}, "too hot for s3cret")]
+    with pytest.raises(EndpointFailed, match=told) as caught:
         model.generate(Prompt(HELLO), Heard().take)
     assert "s3cret" not in str(caught.value)
+    assert caught.value.__cause__ is None
     assert len(endpoint.requests) == 1
+
+
+@pytest.mark.parametrize("status", [429, 500, 503])
+def test_endpoint_that_fails_for_a_moment_is_asked_again(
+    endpoint: StandInEndpoint, model: OpenAiCompatible, status: int
+) -> None:
+    """A failure that may pass costs a moment, not the turn."""
+    endpoint.refusals = [(status, {"retry-after": "0.1"}, "busy")]
+    endpoint.chunks = [chunk({"content": "Hi."}), chunk(finish="stop")]
+    heard = Heard()
+    assert model.generate(Prompt(HELLO), heard.take).finish_reason == "stop"
+    assert "".join(delta.text for delta in heard if isinstance(delta, TextDelta)) == "Hi."
+    assert len(endpoint.requests) == 2
+
+
+def test_endpoint_that_drops_the_connection_is_asked_again(
+    endpoint: StandInEndpoint, model: OpenAiCompatible
+) -> None:
+    """A connection that was lost before the reply began is made anew."""
+    endpoint.drops = 1
+    endpoint.chunks = [chunk({"content": "Hi."}), chunk(finish="stop")]
+    assert model.generate(Prompt(HELLO), Heard().take).finish_reason == "stop"
+    assert len(endpoint.requests) == 2
+
+
+def test_endpoint_without_capacity_says_when_to_come_back(
+    endpoint: StandInEndpoint, model: OpenAiCompatible
+) -> None:
+    """No turn waits for half a minute: the time is handed on."""
+    endpoint.refusals = [(429, {"retry-after": "30"}, "slow down")]
+    with pytest.raises(EndpointFailed, match="try again in 30 s") as caught:
+        model.generate(Prompt(HELLO), Heard().take)
+    assert caught.value.retry_after_s == 30
+    assert len(endpoint.requests) == 1
+
+
+def test_endpoint_that_knows_no_usage_is_asked_without(
+    endpoint: StandInEndpoint, model: OpenAiCompatible
+) -> None:
+    """`stream_options` is left out once it was refused, then from the start; tokens are estimated."""
+    endpoint.refusals = [(400, {}, "unknown field stream_options")]
+    endpoint.chunks = [chunk({"content": "Hi"}), chunk({"content": "."}), chunk(finish="stop")]
+    for _ in range(2):
+        done = model.generate(Prompt(HELLO), Heard().take)
+        assert (done.input_tokens, done.output_tokens) == (3, 2)
+    assert ["stream_options" in body for _, _, body in endpoint.requests] == [True, False, False]
+
+
+def test_endpoint_gets_what_the_configuration_adds(endpoint: StandInEndpoint) -> None:
+    """Fields that only some endpoints know stand in the body as they are."""
+    endpoint.chunks = [chunk(finish="stop")]
+    model = OpenAiCompatible(
+        EndpointSettings("tiny", endpoint.url, extra={"top_k": 20, "mirostat": {"tau": 5}})
+    )
+    model.generate(Prompt(HELLO), Heard().take)
+    model.close()
+    body = endpoint.requests[0][2]
+    assert (body["top_k"], body["mirostat"]) == (20, {"tau": 5})
+
+
+def test_endpoint_passes_on_what_emit_raises(endpoint: StandInEndpoint, model: OpenAiCompatible) -> None:
+    """An error of the caller ends the reply and hangs up."""
+    endpoint.chunks = [chunk({"content": "on and "})]
+    endpoint.endless = True
+
+    def emit(delta: ReplyDelta) -> bool:
+        raise LookupError("mine")
+
+    with pytest.raises(LookupError, match="mine"):
+        model.generate(Prompt(HELLO), emit)
+    assert endpoint.hung_up.wait(10)
 
 
 def test_endpoint_that_breaks_off_is_no_finished_reply(
@@ -255,15 +408,22 @@ def test_endpoint_that_breaks_off_is_no_finished_reply(
         model.generate(Prompt(HELLO), Heard().take)
 
 
-def test_endpoint_that_is_not_there_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody listening is a failure of the request."""
-    gone = StandInEndpoint()
-    url = gone.url
-    gone.server_close()
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    model = OpenAiCompatible(EndpointSettings("tiny", url))
-    with pytest.raises(EndpointFailed, match="APIConnectionError"):
+def test_endpoint_that_talks_nonsense_fails(endpoint: StandInEndpoint, model: OpenAiCompatible) -> None:
+    """An answer that is no reply is told as such."""
+    endpoint.chunks = [{"error": {"message": "out of memory"}}]
+    with pytest.raises(EndpointFailed, match="out of memory"):
         model.generate(Prompt(HELLO), Heard().take)
+
+
+def test_endpoint_that_is_not_there_fails() -> None:
+    """Nobody listening is a failure of the request, told with the address but without what it hides."""
+    gone = StandInEndpoint()
+    url = gone.url.replace("http://", "http://user:pass@")
+    gone.server_close()
+    model = OpenAiCompatible(EndpointSettings("tiny", url))
+    with pytest.raises(EndpointFailed, match=r"no connection to http://127\.0\.0\.1") as caught:
+        model.generate(Prompt(HELLO), Heard().take)
+    assert "pass" not in str(caught.value)
     model.close()
 
 
@@ -271,3 +431,31 @@ def test_endpoint_needs_a_model() -> None:
     """A configuration without a model's name is told which option is missing."""
     with pytest.raises(ModalityError, match="`model`"):
         OpenAiCompatible()
+
+
+@pytest.mark.parametrize(
+    ("settings", "variable"),
+    [
+        (EndpointSettings("tiny"), "OPENAI_API_KEY"),
+        (EndpointSettings("tiny", "http://127.0.0.1:1/v1", key_environment="MY_KEY"), "MY_KEY"),
+    ],
+)
+def test_endpoint_key_that_is_not_set_is_named(
+    monkeypatch: pytest.MonkeyPatch, settings: EndpointSettings, variable: str
+) -> None:
+    """A key that is asked for and missing is told at the start, by the variable that should hold it."""
+    monkeypatch.delenv(variable, raising=False)
+    with pytest.raises(ModalityError, match=variable):
+        OpenAiCompatible(settings)
+
+
+def test_endpoint_of_others_does_not_get_openais_key(
+    endpoint: StandInEndpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A key in the environment is sent to another endpoint only where the configuration says so."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-real")
+    endpoint.chunks = [chunk(finish="stop")]
+    model = OpenAiCompatible(EndpointSettings("tiny", endpoint.url))
+    model.generate(Prompt(HELLO), Heard().take)
+    model.close()
+    assert "sk-real" not in endpoint.requests[0][1]["authorization"]
