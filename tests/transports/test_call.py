@@ -5,6 +5,7 @@ import asyncio
 import numpy as np
 import pytest
 
+from modalities.audio.g711 import decode_mulaw
 from orchestrator.transports.rtp_order import SoundCodec
 from tests.transports.calling import (
     Caller,
@@ -49,6 +50,15 @@ def test_sound_of_a_client_without_opus_is_heard_and_answered() -> None:
             await until(lambda: board.session.intake.position >= 0.6 * 16_000, "the sound")
             (extent,) = loud_extents(board.session)
             assert extent == pytest.approx((0.2, 0.4), abs=0.02)
+            playout = board.session.link.playout
+            assert playout is not None
+            playout.play("resp_1", tone(0.2).tobytes())
+            playout.finish("resp_1")
+            await until(lambda: board.session.drained, "the drain")
+            payloads = [payload for _, _, payload in caller.earpiece._packets]
+            assert {len(payload) for payload in payloads} == {160}
+            heard = decode_mulaw(b"".join(payloads)).astype(int)
+            assert (np.abs(heard) > 4_000).sum() / 8_000 == pytest.approx(0.2 * 2 / 3, abs=0.03)
 
     asyncio.run(main())
 

@@ -215,13 +215,15 @@ def test_sound_for_a_time_that_was_filled_meanwhile_is_dropped_and_what_follows_
 
 
 def test_being_late_now_and_then_is_no_new_numbering() -> None:
-    """Only what is late on end for half a second is: two short fills, a second apart, keep everything at its place."""
+    """Only what is late on end for half a second is: of two bursts after filled stalls nothing is placed by arrival."""
     sender, tape = Sender(), Tape(Placement())
     tape.place(sender.many(50))
     for _ in range(2):
-        tape.skip_to(tape.position + 5 * FRAME)
+        burst = [sender.next(delay_us=2_000_000 - 20_000 * number) for number in range(100)]
+        tape.skip_to(tape.position + 2 * S)
+        tape.place(burst)
         tape.place(sender.many(50))
-    assert tape.placement.dropped == 10
+    assert tape.placement.dropped == 200
     assert tape.fresh == 1
 
 
