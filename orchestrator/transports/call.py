@@ -1,6 +1,7 @@
 """One WebRTC call: a peer connection with a track each way and the client's data channel, bound to one session."""
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -16,7 +17,7 @@ from aiortc import (
 from aiortc.exceptions import InvalidStateError, OperationError
 
 from orchestrator.clock import Clock
-from orchestrator.errors import ChoraleError, SessionClosed, WireError
+from orchestrator.errors import ChoraleError, Overloaded, SessionClosed, WireError
 from orchestrator.sessions.links import SessionPort
 from orchestrator.transports.aiortc_inside import (
     choose_addresses,
@@ -93,7 +94,7 @@ class Call:
         self._offer = offer
         self._settings = settings
         self._gone = gone
-        self._track = PlayoutTrack(clock, settings.playout_s, session.playout_drained)
+        self._track = PlayoutTrack(clock, settings.playout_s, self._drained)
         self._sound = SoundReceiver(session.intake, clock, settings.receive)
         self._link = CallLink(session, self._track, offer.max_message_bytes, self._sound.drop)
         self._clock = clock
@@ -152,6 +153,7 @@ class Call:
     def _begin(self) -> None:
         loop = asyncio.get_running_loop()
         self._reader = asyncio.create_task(self._read(), name=f"events of {self.id}")
+        self._reader.add_done_callback(self._reader_ended)
         self._ice_timer = loop.call_later(self._settings.ice_timeout_s, self.end, "not connected in time")
         self._link.ended.add_done_callback(self._link_ended)
         self._link.start(self.session.attach(self._link))
@@ -199,6 +201,20 @@ class Call:
                 await self._take(message)
         except SessionClosed:
             self._link.close(1000, "The session has ended.")
+        except Overloaded as error:
+            self._link.close(1013, str(error))
+
+    def _reader_ended(self, reader: "asyncio.Task[None]") -> None:
+        """A border of ours: what is not known here is a fault, which ends this call and no other."""
+        if not reader.cancelled() and (fault := reader.exception()) is not None:
+            _log.error("the events of call %s could not be taken", self.id, exc_info=fault)
+            self.end("a fault of ours")
+
+    def _drained(self, response_id: str) -> None:
+        try:
+            self.session.playout_drained(response_id)
+        except Overloaded as error:
+            self.end(str(error))
 
     async def _take(self, message: str | bytes) -> None:
         try:
@@ -219,7 +235,8 @@ class Call:
         if self._ice_timer is not None:
             self._ice_timer.cancel()
         self._sound.close()
-        self.session.detach(self._link.id)
+        with contextlib.suppress(Overloaded):  # it will miss the link soon enough
+            self.session.detach(self._link.id)
         self._link.drop()
         self._track.stop()
         if self._reader is not None:

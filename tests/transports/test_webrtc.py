@@ -184,6 +184,32 @@ def test_the_offered_addresses_can_be_chosen() -> None:
     asyncio.run(main())
 
 
+def test_a_session_that_fails_ends_its_call_and_no_other(caplog: pytest.LogCaptureFixture) -> None:
+    """A fault of ours in taking an event, and an inbox at its backstop, wherever it shows."""
+
+    async def main() -> None:
+        async with switchboard() as board:
+            callers = [await board.dial() for _ in range(4)]
+            broken, full, drained, _ = board.directory.sessions
+
+            def overloaded(*_: object) -> None:
+                raise Overloaded("the session's inbox is full", 1.0)
+
+            broken.room = None  # type: ignore[assignment]
+            full.refuse = full.detach = overloaded  # type: ignore[assignment]
+            drained.playout_drained = overloaded  # type: ignore[assignment]
+            callers[0].send({"type": "response.create"})
+            callers[1].send("{")
+            playout = next(iter(drained.links.values())).playout
+            assert playout is not None
+            playout.finish("resp_1")
+            await until(lambda: board.door.calls == 1, "three calls to end")
+            assert callers[3].peer.connectionState == "connected"
+
+    asyncio.run(main())
+    assert "could not be taken" in caplog.text
+
+
 def test_closing_the_door_ends_every_call() -> None:
     """After `close` nothing is left, whatever the calls were doing."""
 
