@@ -11,10 +11,10 @@ from typing import Any
 
 import uvicorn
 from starlette.types import ASGIApp
-from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets.frames import Frame
 from websockets.http11 import Request
 
+from orchestrator.transports.bounded_reading import BoundedReading, BoundedRequests
 from orchestrator.transports.compression import LongTextFactory
 
 MAX_MESSAGE_BYTES = 21 * 2**20
@@ -22,13 +22,10 @@ MAX_MESSAGE_BYTES = 21 * 2**20
 
 _EXTENSION = "chorale.connection"
 _FIRST_PING_S = 0.05
-CLOSE_TIMEOUT_S = 5.0
-"""How long a peer may take to answer a close frame."""
-
 _MAX_ROUND_TRIP_S = 2.0
 
 
-class MeasuredProtocol(WebSocketsSansIOProtocol):
+class MeasuredProtocol(BoundedReading):
     """A WebSocket whose round trip is known soon after it opened, and whose end does not wait for a peer that has
     stopped reading (uvicorn would keep such a socket, and its buffer, for ever)."""
 
@@ -40,7 +37,6 @@ class MeasuredProtocol(WebSocketsSansIOProtocol):
 
     def handle_connect(self, event: Request) -> None:
         super().handle_connect(event)
-        self.close_timeout = CLOSE_TIMEOUT_S
         self._round_trips_s: deque[float] = deque(maxlen=4)
         if self.response.status_code == 101:
             extensions: Any = self.scope["extensions"]  # uvicorn types it as plain data
@@ -63,10 +59,6 @@ class MeasuredProtocol(WebSocketsSansIOProtocol):
         if awaited and self.pending_ping_payload is None:
             self._round_trips_s.append(self.last_ping_rtt)
 
-    def keepalive_timeout(self) -> None:
-        super().keepalive_timeout()
-        self._abort_later()
-
     async def send(self, message: Any) -> None:
         """As uvicorn's; but a close frame is the last thing sent and small, so it does not wait for a slow peer, and
         the peer has `close_timeout` seconds to answer it."""
@@ -76,11 +68,7 @@ class MeasuredProtocol(WebSocketsSansIOProtocol):
         if message["type"] == "websocket.http.response.body" and self.close_sent:
             self.handshake_complete = True  # refused as told; uvicorn would log it as a forgotten answer
         if self.close_timer is not None:
-            self.close_timer.cancel()
-            self._abort_later()
-
-    def _abort_later(self) -> None:
-        self.close_timer = self.loop.call_later(self.close_timeout, self.transport.abort)
+            self._abort_unless_read()
 
 
 def round_trip_s(scope: Mapping[str, Any]) -> float:
@@ -120,7 +108,7 @@ def make_server(app: ASGIApp, options: ServerOptions) -> Server:
     return Server(
         uvicorn.Config(
             app,
-            http="httptools",
+            http=BoundedRequests,
             ws=MeasuredProtocol,
             ws_max_size=MAX_MESSAGE_BYTES,
             ws_ping_interval=options.ping_s,

@@ -5,6 +5,7 @@ the client back. The writer follows the session's log with a cursor of its own: 
 """
 
 import asyncio
+import contextlib
 import logging
 from dataclasses import dataclass
 
@@ -136,7 +137,7 @@ class WebSocketDoor:
                 self._directory.end(session, "its client never joined")
         if closing is not None:
             reason = closing.reason.encode()[:_MAX_REASON_BYTES].decode(errors="ignore")
-            await websocket.close(closing.code, reason)
+            await _close(websocket, closing.code, reason)
 
     async def _serve(self, websocket: WebSocket, link: WebSocketLink, joined: Joined) -> Closing | None:
         """Reads and writes until one side ends; returns how to close, None where the client has already gone."""
@@ -153,13 +154,19 @@ class WebSocketDoor:
             for task in tasks:
                 broke = task.exception() if task.done() else None
                 if broke is not None and not isinstance(broke, WebSocketDisconnect | OSError):
-                    await websocket.close(1011, "Internal error.")
+                    await _close(websocket, 1011, "Internal error.")
                     raise broke
             return None
         finally:
             for task in tasks:
                 task.cancel()
             await asyncio.wait(tasks)
+
+
+async def _close(websocket: WebSocket, code: int, reason: str) -> None:
+    """Closes a connection that its client may just have closed itself."""
+    with contextlib.suppress(WebSocketDisconnect):
+        await websocket.close(code, reason)
 
 
 class Reader:

@@ -7,7 +7,7 @@ import pytest
 from websockets.exceptions import InvalidStatus
 
 from orchestrator.errors import WireError
-from orchestrator.transports import server, websocket_link
+from orchestrator.transports import bounded_reading, server, websocket_link
 from tests.transports.running import (
     Running,
     against,
@@ -124,7 +124,7 @@ def test_link_behind_retention_is_closed_and_its_session_lives(monkeypatch: pyte
 
 def test_stuck_peer_is_let_go_even_if_it_never_reads_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """The socket of a peer that neither reads nor answers a close is torn down after the close timeout."""
-    monkeypatch.setattr(server, "CLOSE_TIMEOUT_S", 0.1)
+    monkeypatch.setattr(bounded_reading, "CLOSE_TIMEOUT_S", 0.1)
     monkeypatch.setattr(websocket_link, "CLOSE_WITHIN_S", 0.05)
 
     async def test(running: Running) -> None:
@@ -150,7 +150,7 @@ def test_stuck_peer_is_let_go_even_if_it_never_reads_again(monkeypatch: pytest.M
 
 def test_peer_that_answers_no_ping_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
     """A client that is gone without a word, with sound still unsent, costs its socket for two ping intervals only."""
-    monkeypatch.setattr(server, "CLOSE_TIMEOUT_S", 0.1)
+    monkeypatch.setattr(bounded_reading, "CLOSE_TIMEOUT_S", 0.1)
 
     async def test(running: Running) -> None:
         stuck = socket.create_connection(("127.0.0.1", running.port))
