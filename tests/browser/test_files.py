@@ -63,6 +63,7 @@ def test_page_carries_no_script_and_no_style(references: References) -> None:
 
 
 def test_page_uses_each_id_once(references: References) -> None:
+    """An id names one element: labels and modules find the right one."""
     assert len(references.ids) == len(set(references.ids))
 
 
@@ -88,6 +89,7 @@ def test_scripts_import_only_each_other() -> None:
 
 
 def test_icons_that_are_used_are_drawn() -> None:
+    """Every icon that the page refers to is in the sheet."""
     drawn = set(re.findall(r'<symbol id="([^"]+)"', (WEB / "icons.svg").read_text()))
     page = (WEB / "index.html").read_text()
     used = set(re.findall(r"icons\.svg#([\w-]+)", page)) | {
@@ -102,4 +104,5 @@ def test_icons_that_are_used_are_drawn() -> None:
 
 @pytest.mark.parametrize("file", [*SCRIPTS, *STYLES, WEB / "index.html"], ids=lambda file: file.name)
 def test_file_holds_one_noun(file: Path) -> None:
+    """No file of the page grows beyond what one reads in one sitting."""
     assert len(file.read_text().splitlines()) <= 400

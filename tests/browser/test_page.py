@@ -164,6 +164,7 @@ def test_speaking_stops_the_sound(served: Served, interjection: Path) -> None:
 
 
 def test_without_a_microphone_writing_works(served: Served) -> None:
+    """Who has no microphone is told so readably and is answered in writing."""
     with chromium() as page:
         page.open(served.address)
         page.click("#talk")

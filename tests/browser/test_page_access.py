@@ -157,6 +157,7 @@ def test_the_page_can_be_used_without_a_mouse(stand_in: StandIn, still: Path) ->
 
 
 def test_the_skip_link_leads_to_the_message_box(stand_in: StandIn) -> None:
+    """The first Tab offers a way straight to the message box."""
     with chromium() as page:
         page.open(stand_in.address)
         page.press(Keys.TAB)

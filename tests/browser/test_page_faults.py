@@ -43,6 +43,7 @@ def test_a_blocked_microphone_is_told_apart_and_leaves_writing(stand_in: StandIn
 
 
 def test_a_browser_without_webrtc_goes_on_in_writing(stand_in: StandIn) -> None:
+    """A browser that cannot call says so and writes."""
     with chromium() as page:
         page.devtools("Page.addScriptToEvaluateOnNewDocument", source="delete window.RTCPeerConnection;")
         page.open(stand_in.address)
@@ -174,6 +175,7 @@ def test_giving_up_stops_every_attempt(stand_in: StandIn, still: Path) -> None:
 
 
 def test_a_failed_answer_is_told_in_the_conversation_and_the_session_goes_on(stand_in: StandIn) -> None:
+    """A failed response is shown where it belongs, and the next message is answered."""
     stand_in.script.fail_reason = "the reply worker is gone"
     with chromium() as page:
         page.open(stand_in.address)

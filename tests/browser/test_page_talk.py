@@ -53,6 +53,7 @@ def test_a_call_tells_its_session_what_the_page_wants(stand_in: StandIn, still: 
 
 
 def test_a_text_session_asks_for_text(stand_in: StandIn) -> None:
+    """A session of writing asks the server for text and typed turns."""
     with chromium() as page:
         page.open(stand_in.address)
         page.write("hello")
@@ -170,6 +171,7 @@ def test_leaving_the_page_ends_the_call(stand_in: StandIn, still: Path) -> None:
 
 
 def test_voice_after_writing_is_a_new_session_and_said_so(stand_in: StandIn, still: Path) -> None:
+    """Switching to voice opens a new session, and the page does not hide it."""
     with chromium(microphone=still) as page:
         page.open(stand_in.address)
         page.write("hello")
@@ -229,6 +231,7 @@ def test_a_day_of_events_does_not_grow_the_page(stand_in: StandIn) -> None:
 
 
 def test_the_log_can_be_held_still_and_cleared(stand_in: StandIn) -> None:
+    """The events in the drawer stop while held and go when cleared."""
     with chromium() as page:
         page.open(stand_in.address)
         page.write("hello")

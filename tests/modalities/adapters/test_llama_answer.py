@@ -24,9 +24,13 @@ class Deltas(list[ReplyDelta]):
     def __init__(self, limit: int = 1000) -> None:
         super().__init__()
         self.limit = limit
+        self.asked = 0
 
     def emit(self, delta: ReplyDelta) -> bool:
-        self.append(delta)
+        if delta == TextDelta(""):
+            self.asked += 1
+        else:
+            self.append(delta)
         return len(self) < self.limit
 
 
@@ -68,6 +72,15 @@ def test_text_answer_cancelled_wants_no_more_and_still_counts() -> None:
     feed(answer, [progress(20), *(text_chunk(str(n)) for n in range(9))])
     assert len(deltas) == 2
     assert answer.completion() == Completion("cancelled", 20, 3, 2)
+
+
+def test_answer_asks_whether_it_is_wanted_while_the_prompt_is_computed() -> None:
+    """Each step of a prompt asks; an answer of False ends it before there is any token."""
+    deltas = Deltas(limit=0)
+    answer = TextAnswer(deltas.emit, None, PROMPT)
+    feed(answer, [progress(20), progress(20), text_chunk("Hi")])
+    assert (deltas.asked, deltas) == (1, [])
+    assert answer.completion() == Completion("cancelled", 20, 3, 0)
 
 
 def test_answer_refuses_a_prompt_that_leaves_no_room_before_it_is_computed() -> None:

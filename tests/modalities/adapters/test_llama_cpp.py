@@ -74,7 +74,8 @@ class Reply:
         self.end: Completion = model.generate(prompt, self._emit)
 
     def _emit(self, delta: ReplyDelta) -> bool:
-        self.deltas.append(delta)
+        if delta != TextDelta(""):  # which only asks
+            self.deltas.append(delta)
         return len(self.deltas) < self._limit
 
     @property
@@ -128,6 +129,17 @@ def test_llama_stops_within_a_token_of_a_cancel(model: LlamaCpp) -> None:
     assert reply.end.finish_reason == "cancelled"
     assert reply.end.input_tokens > 0
     assert reply.end.output_tokens == 3
+
+
+def test_llama_stops_computing_a_prompt_that_nobody_waits_for(model: LlamaCpp) -> None:
+    """A cancel counts while a long prompt is computed: most of it never is."""
+    prompt = asking("Compare " + " and ".join(f"number {n}" for n in range(90)), max_tokens=5)
+    cancelled = Reply(model, prompt, limit=0)
+    assert cancelled.end.finish_reason == "cancelled"
+    assert cancelled.end.output_tokens == 0
+    again = Reply(model, prompt, limit=1)
+    assert again.end.input_tokens > 300
+    assert again.end.cached_tokens < 200
 
 
 def test_llama_passes_on_what_emit_raises(model: LlamaCpp) -> None:
