@@ -189,20 +189,27 @@ def _recognition(trial: _Trial) -> Recognition:
 
 
 def _joined(segments: Sequence[Any], language: str) -> Recognition:
-    """Returns one result for a long clip's segments; figures are means weighted by their tokens."""
+    """Returns one result for a long clip's segments; figures are means weighted by their tokens.
+
+    The library gives numpy's numbers here, which no frame takes: they are made plain ones.
+    """
     weights = [max(1, len(segment.tokens)) for segment in segments]
 
     def mean(figures: Iterable[float]) -> float:
-        return sum(f * w for f, w in zip(figures, weights, strict=True)) / sum(weights) if weights else 0.0
+        total = sum(f * w for f, w in zip(figures, weights, strict=True))
+        return float(total / sum(weights)) if weights else 0.0
 
     words = [word for segment in segments for word in segment.words or ()]
     return Recognition(
         " ".join(segment.text.strip() for segment in segments),
-        tuple(Word(word.word.strip(), word.start, word.end, word.probability) for word in words),
+        tuple(
+            Word(word.word.strip(), float(word.start), float(word.end), float(word.probability))
+            for word in words
+        ),
         language,
         mean(segment.avg_logprob for segment in segments),
         mean(segment.no_speech_prob for segment in segments),
-        max((segment.compression_ratio for segment in segments), default=0.0),
+        float(max((segment.compression_ratio for segment in segments), default=0.0)),
         BEAM,
     )
 

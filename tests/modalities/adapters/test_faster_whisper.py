@@ -121,7 +121,7 @@ def test_whisper_places_words_of_finals_in_order_within_the_clip(whisper: Faster
 @pytest.mark.corpus
 @needs_model
 def test_whisper_hears_a_clip_of_over_thirty_seconds_to_its_end(whisper: FasterWhisper) -> None:
-    """Words said after 30 s are in the text, and stand where they were said."""
+    """Words said after 30 s are in the text, and stand where they were said; every number is one that a frame takes."""
     parts = [recording.pcm() for recording in spoken(6, "clean_read")]
     sound = np.concatenate(parts)
     while len(sound) < 32 * SPEECH_RATE_HZ:
@@ -131,6 +131,9 @@ def test_whisper_hears_a_clip_of_over_thirty_seconds_to_its_end(whisper: FasterW
     ending = words_of(whisper.recognize([Clip(last)])[0].text)
     assert edits(ending, words_of(found.text)[-len(ending) :]) <= len(ending) // 3
     assert found.words[-1].stop_s > len(sound) / SPEECH_RATE_HZ
+    numbers = [number for word in found.words for number in (word.start_s, word.stop_s, word.probability)]
+    numbers += [found.average_logprob, found.no_speech_probability, found.compression_ratio]
+    assert {type(number) for number in numbers} == {float}
 
 
 @pytest.mark.real
