@@ -50,6 +50,7 @@ class StrictClient:
         self.committed: set[str] = set()
         self.playing: dict[str, str] = {}
         self._transcribes = False
+        self._hears_early = False
 
     def feed(self, event: Shown) -> None:
         """Takes one event. Raises `Violation`."""
@@ -76,6 +77,8 @@ class StrictClient:
                     self._playout(what, event["response_id"])
                 case ["session", "updated"]:
                     self._transcribes = event["session"]["audio"]["input"]["transcription"] is not None
+                    # Clients of Chorale's own are shown words while they are spoken, before there is an item.
+                    self._hears_early = "chorale" in event["session"]
                 case ["chorale", _] | ["session", "created"]:
                     pass
                 case _:
@@ -126,7 +129,8 @@ class StrictClient:
 
     def _transcription(self, what: str, event: Shown) -> None:
         item_id = event["item_id"]
-        _must(item_id in self.items, "of an item that was not added")
+        early = self._hears_early and what == "delta" and item_id in self.speech
+        _must(item_id in self.items or early, "of an item that was not added")
         _must(item_id not in self.transcripts, "after its end")
         _must(event["content_index"] == 0, "content_index")
         if what == "completed":

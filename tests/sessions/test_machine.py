@@ -4,7 +4,7 @@ from typing import Any
 
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from orchestrator.clock import US_PER_S
 from orchestrator.scheduling.work import (
@@ -34,9 +34,12 @@ class SessionMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.talk = Talk(rules=SessionRules(grace_us=US_PER_S, max_utterance_s=5), kind=LinkKind.CALL)
-        self.talk.update(
-            audio={"input": {"transcription": {"model": "x"}}}, chorale={"typed_turns": True, "events": []}
-        )
+
+    @initialize(is_plain=st.booleans())
+    def begin(self, is_plain: bool) -> None:
+        """Half of the clients know nothing of Chorale's own part."""
+        own = {} if is_plain else {"chorale": {"typed_turns": True, "events": []}}
+        self.talk.update(audio={"input": {"transcription": {"model": "x"}}}, **own)
 
     @rule(ms=st.integers(32, 1_500), probability=st.sampled_from([0.02, 0.95]))
     def hear(self, ms: int, probability: float) -> None:
