@@ -15,9 +15,13 @@ Emit = Callable[[ReplyDelta], bool]
 
 
 class Answer:
-    """Counts what every answer has: tokens, and how it ended. `room` is what a prompt may have of tokens."""
+    """Counts what every answer has: tokens, and how it ended. `room` is what a prompt may have of tokens.
 
-    def __init__(self) -> None:
+    While the prompt is computed, `emit` is asked with an empty text after each batch whether the answer is wanted.
+    """
+
+    def __init__(self, emit: Emit) -> None:
+        self._emit = emit
         self.room = 0
         self._finish = "cancelled"
         self._input = self._cached = self._output = 0
@@ -29,6 +33,8 @@ class Answer:
             self._input, self._cached = progress["total"], progress["cache"]
             if progress["total"] > self.room:
                 raise TooLong(progress["total"], self.room)
+            if not self._emit(TextDelta("")):
+                return False
         usage = chunk.get("usage")
         if usage:
             self._input, self._output = usage["prompt_tokens"], usage["completion_tokens"]
@@ -49,8 +55,7 @@ class TextAnswer(Answer):
     """Text as it comes, behind `end` where a limit of our own applies, and calls that a model makes by itself."""
 
     def __init__(self, emit: Emit, end: ReplyEnd | None, prompt: Prompt) -> None:
-        super().__init__()
-        self._emit = emit
+        super().__init__(emit)
         self._end = end
         self._prompt = prompt
         self._calls: list[ToolCall] = []
@@ -108,8 +113,7 @@ class CallAnswer(Answer):
     """The writing of one call under a grammar: arguments alone for one tool, name and arguments for several."""
 
     def __init__(self, emit: Emit, languages: Mapping[str, Node], prompt: Prompt) -> None:
-        super().__init__()
-        self._emit = emit
+        super().__init__(emit)
         self._languages = languages
         self._prompt = prompt
         self._written = ""

@@ -23,9 +23,13 @@ from modalities.adapters.chat_form import TemplateSkills
 from modalities.adapters.slots import Slots
 from modalities.errors import AdapterUnavailable, ModalityError
 
-Chunk = dict[
-    str, Any
-]  # one event of the server core, decoded JSON in the form of OpenAI's chat completion chunks
+_CPU_BATCH = 128
+"""Tokens of prompts computed in one step on a processor. While a long prompt is computed, other replies get one token
+a step: their longest gap beside a prompt of 1,343 tokens fell from 18 s (steps of 2,048) to 2.3 s, in the same time
+for the prompt; at 64 the prompt takes half as long again."""
+
+# One event of the server core, decoded JSON in the form of OpenAI's chat completion chunks.
+Chunk = dict[str, Any]
 Request = Mapping[str, object]
 
 
@@ -177,6 +181,8 @@ def _parameters(xllamacpp: Any, loading: Loading) -> Any:
     parameters.cache_ram_mib = loading.cache_mib
     if loading.device == "cpu":
         parameters.n_gpu_layers = 0
+    if loading.device == "cpu" or not _has_gpu(xllamacpp):
+        parameters.n_batch = parameters.n_ubatch = _CPU_BATCH
     if loading.template is not None:
         parameters.chat_template = loading.template
     # An assistant's message at the end is history here, not the beginning of the answer.
