@@ -15,6 +15,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from modalities.adapters.grammar import shortest
+from modalities.adapters.schema_grammar import object_language
+from modalities.adapters.tool_form import parameters_of
 from modalities.ports import (
     SPEECH_RATE_HZ,
     ChatMessage,
@@ -146,7 +149,7 @@ class ScriptedLanguageModel:
         if prompt.tool_choice == "auto":
             return None
         fitting = [tool for tool in prompt.tools if tool.name in offered]
-        return _tool_call(prompt, fitting[0].name, _empty_arguments(fitting[0])) if fitting else None
+        return _tool_call(prompt, fitting[0].name, _least_arguments(fitting[0])) if fitting else None
 
 
 def _last_user_words(messages: Sequence[ChatMessage]) -> str:
@@ -162,15 +165,8 @@ def _tool_call(prompt: Prompt, name: str, arguments: str) -> ToolCall:
     return ToolCall("call_" + hashlib.blake2b(told.encode(), digest_size=8).hexdigest(), name, arguments)
 
 
-def _empty_arguments(tool: Tool) -> str:
-    """Values of the right type for the required properties of a flat schema."""
-    schema = json.loads(tool.parameters)
-    empty = {"string": "", "integer": 0, "number": 0, "boolean": False, "array": [], "object": {}}
-    properties = schema.get("properties", {})
-    named = {name: properties.get(name, {}) for name in schema.get("required", ())}
-    return json.dumps(
-        {name: (inner.get("enum") or [empty.get(inner.get("type"))])[0] for name, inner in named.items()}
-    )
+def _least_arguments(tool: Tool) -> str:
+    return shortest(object_language(parameters_of(tool))) or "{}"
 
 
 def _call_deltas(call: ToolCall) -> list[ReplyDelta]:
