@@ -1,11 +1,12 @@
 """Regular expressions of a JSON Schema (``pattern``, ``format``) as languages inside a JSON string."""
 
 import json
+import re
 from re import _constants as kinds  # type: ignore[attr-defined]  # the parser of `re` has no public name
 from re import _parser as parser  # type: ignore[attr-defined]
 from typing import Any
 
-from modalities.adapters.grammar import Chars, Node, Text, alt, repeat, seq
+from modalities.adapters.grammar import Chars, Node, Text, alt, repeat, seq, shortest
 
 _OCTET = "(1[0-9]{2}|[1-9]?[0-9])"
 
@@ -42,9 +43,12 @@ def pattern_language(pattern: str) -> Node | None:
     language or no pattern at all: look-around, back references, faults.
     """
     try:
-        return _sequence(parser.parse(pattern))
+        language = _sequence(parser.parse(pattern))
     except (parser.error, _Unsupported, OverflowError, RecursionError):
         return None
+    least = shortest(language)
+    # An anchor inside a pattern ("a^b") is read as nothing: then no text of the language matches.
+    return language if least is not None and re.search(pattern, json.loads(f'"{least}"')) else None
 
 
 class _Unsupported(Exception):
