@@ -116,6 +116,11 @@ class Segmenter:
         return self._next_window * WINDOW
 
     @property
+    def last_speech_stop(self) -> int:
+        """The first sample behind the last window of speech (where the last reset was, if none came)."""
+        return self._last_speech_stop
+
+    @property
     def silence_ms(self) -> int:
         """Milliseconds of sound observed since the last window of speech (since the last reset, if none came)."""
         return max(0, self.position - self._last_speech_stop) // _SAMPLES_PER_MS

@@ -35,13 +35,17 @@ from orchestrator.wire.session import SemanticVad, ServerVad, Session
 LEAST_COMMIT = SAMPLE_RATE_HZ // 10
 """A commit needs 100 ms of sound."""
 
+_MISSED_AT_MOST = 3 * WINDOW
+"""Of speech behind the end of a draft (96 ms): less than a word."""
+
 _STILL_COMING = SAMPLE_RATE_HZ
 """Sound that may overwrite the oldest of a full buffer before its commit is carried out."""
 
 
 @dataclass(slots=True)
 class Utterance:
-    """A stretch of the user's speech, from its start to its final transcript."""
+    """A stretch of the user's speech, from its start to its final transcript. `text` is what a draft made of the sound
+    up to `text_to`; a draft up to `drafted_to` may be under way."""
 
     item_id: str
     start: int
@@ -54,6 +58,8 @@ class Utterance:
     unsent: str = ""
     draft_job: str | None = None
     drafted_to: int = 0
+    text: str = ""
+    text_to: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +97,6 @@ class Listener:
         self._buffer_start = 0
         self._open: Utterance | None = None
         self._jobs: dict[str, Utterance] = {}
-        self._last_text = ""
         self.configure(view)
 
     @property
@@ -146,7 +151,7 @@ class Listener:
         if self._segmenter is None:
             return
         if self._patience is not None and self._open is not None:
-            self._be_patient(self._segmenter, self._patience)
+            self._be_patient(self._segmenter, self._patience, self._open)
         self._follow(self._segmenter.observe(event.probabilities, event.first_window))
         self._draft()
 
@@ -158,15 +163,13 @@ class Listener:
                 case SpeechEnded():
                     self._speech_ended(segment.stop_sample)
 
-    def _be_patient(self, segmenter: Segmenter, patience: SemanticPatience) -> None:
-        detection = self._view.audio.input.turn_detection
-        if isinstance(detection, SemanticVad):
-            segmenter.configure(
-                SegmenterSettings(
-                    silence_ms=patience.silence_ms(self._last_text),
-                    max_utterance_s=self._out.rules.max_utterance_s,
-                )
-            )
+    def _be_patient(self, segmenter: Segmenter, patience: SemanticPatience, utterance: Utterance) -> None:
+        """Grants the silence that the words so far ask for; words of a draft that missed the last of them say nothing:
+        a recogniser puts a full stop behind half a sentence too."""
+        missed = segmenter.last_speech_stop - utterance.text_to
+        text = utterance.text if missed <= _MISSED_AT_MOST else ""
+        longest = self._out.rules.max_utterance_s
+        segmenter.configure(SegmenterSettings(silence_ms=patience.silence_ms(text), max_utterance_s=longest))
 
     def _speech_began(self, start: int, spoken: int) -> None:
         """`start` includes the padding that the client asked for; the first word was `spoken` later."""
@@ -174,7 +177,6 @@ class Listener:
         assert detection is not None
         start = max(start, self._buffer_start)
         item_id = self._out.ids.take("item")
-        self._last_text = ""
         speaking = self.ear.state is not Ear.QUIET
         began_us = self._timeline.at(max(start, spoken))
         turn = self._turns.sign(began_us, speaking=speaking)
@@ -356,10 +358,10 @@ class Listener:
             else:
                 utterance.unsent += fresh  # plain clients hear of an item only after it was added
         if utterance is self._open:
-            self._last_text = text
+            utterance.text, utterance.text_to = text, utterance.drafted_to
             if self._segmenter is not None and self._patience is not None:
                 # The words may show that the silence since then was the end of the sentence.
-                self._be_patient(self._segmenter, self._patience)
+                self._be_patient(self._segmenter, self._patience, utterance)
                 self._follow(self._segmenter.settle())
 
     def _final(self, utterance: Utterance, report: Transcribed) -> Heard:

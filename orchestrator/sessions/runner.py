@@ -4,20 +4,21 @@ import asyncio
 import hmac
 import logging
 from contextlib import closing
+from dataclasses import dataclass
 from typing import assert_never
 
 from msgspec import structs
 
-from orchestrator.buffers.output_log import OutputLog
+from orchestrator.buffers.output_log import LogStatistics, OutputLog
 from orchestrator.clock import US_PER_S, Clock
-from orchestrator.errors import Overloaded, SessionClosed
+from orchestrator.errors import Overloaded, SessionClosed, WireError
 from orchestrator.scheduling.dispatcher import Dispatcher
 from orchestrator.scheduling.job import Job
 from orchestrator.scheduling.work import Failed, Report, SpeechPiece, Transcribe
 from orchestrator.sessions import effects as do
 from orchestrator.sessions import events as on
 from orchestrator.sessions.clips import ClipStore, named, unwritten_sound
-from orchestrator.sessions.inbox import Inbox
+from orchestrator.sessions.inbox import Inbox, InboxStatistics
 from orchestrator.sessions.intake import Detector, SpeechIntake
 from orchestrator.sessions.links import Link, LinkKind, LogEntry, LoggedAudio, LoggedEvent
 from orchestrator.sessions.rules import SessionRules
@@ -28,6 +29,19 @@ from orchestrator.wire.client import AnyClientEvent, CreateItem
 from orchestrator.wire.session import Session as SessionView
 
 log = logging.getLogger("chorale.session")
+
+
+@dataclass(frozen=True, slots=True)
+class RunnerStatistics:
+    """What one session holds now: entries of its log, events of its inbox, sound on its way to the log (in pieces) and
+    of clients' items (in bytes); `dropped_windows` were never judged."""
+
+    links: int
+    log: LogStatistics
+    inbox: InboxStatistics
+    pieces: int
+    clip_bytes: int
+    dropped_windows: int
 
 
 class SessionRunner:
@@ -103,7 +117,11 @@ class SessionRunner:
     async def submit(self, link_id: str, event: AnyClientEvent, age_us: int = 0) -> None:
         sent = max(0, self._now() - age_us)
         if isinstance(event, CreateItem):
-            event = await self._without_sound(event)
+            try:
+                event = await self._without_sound(event)
+            except WireError as error:
+                self.refuse(link_id, error, event.event_id)
+                return
         await self._inbox.put(on.ClientSaid(link_id, event, self._intake.position, sent))
 
     def refuse(self, link_id: str, error: Exception, event_id: str | None) -> None:
@@ -146,6 +164,16 @@ class SessionRunner:
         self._intake.close()
         self._pieces.clear()
         self._clips.clear()
+
+    def statistics(self) -> RunnerStatistics:
+        return RunnerStatistics(
+            links=len(self._links),
+            log=self._log.statistics(),
+            inbox=self._inbox.statistics(),
+            pieces=len(self._pieces),
+            clip_bytes=self._clips.held_bytes,
+            dropped_windows=self._intake.dropped_windows,
+        )
 
     # -- inside -----------------------------------------------------------------------------------------------------
 

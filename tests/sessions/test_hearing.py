@@ -51,6 +51,34 @@ def test_hearing_makes_no_new_reply_for_one_that_the_client_cancelled() -> None:
     assert not talk.open_jobs(Reply)
 
 
+def test_hearing_makes_no_new_reply_once_the_client_asked_for_one_itself() -> None:
+    """A cough takes the reply back, the client asks at once: that response is the answer, and the cough brings none."""
+    talk = Talk()
+    talk.speak()
+    talk.transcribed("What time is it?")
+    talk.hear(300, 0.95)
+    talk.client("response.create")
+    talk.answer("Noon.")
+    talk.hear(700, 0.01)
+    talk.transcribed("")
+    assert not talk.open_jobs(Reply)
+    assert [e["response"]["status"] for e in talk.all("response.done")] == ["cancelled", "completed"]
+
+
+def test_hearing_keeps_a_finished_text_whole_though_its_end_was_hardly_read() -> None:
+    """The user types while the last words arrive: a text that is complete on the screen is not cut."""
+    talk = Talk()
+    talk.update(output_modalities=["text"], chorale={"typed_turns": True})
+    talk.typed("Hello")
+    talk.writes("Hi. ")
+    talk.wait(1_000)
+    talk.writes("How are you?")
+    talk.finishes()
+    talk.wait(100)
+    talk.typed("Fine")
+    assert talk.prompt()[-2:] == [("assistant", "Hi. How are you?"), ("user", "Fine")]
+
+
 def test_hearing_answers_a_turn_again_when_the_noise_could_not_be_transcribed() -> None:
     """What took the unheard reply back is never written down: the turn still gets its answer, and no failure."""
     talk = Talk()

@@ -5,6 +5,8 @@ from typing import Any
 import pytest
 
 from orchestrator.scheduling.work import Reply, Transcribe
+from orchestrator.sessions import events as on
+from orchestrator.sessions.links import LinkKind
 from orchestrator.sessions.rules import SessionRules
 from tests.sessions.talk import Talk
 
@@ -93,6 +95,43 @@ def test_listener_failure_of_all_parts_is_told_once() -> None:
         talk.failed(job)
     assert [e["response"]["status"] for e in talk.all("response.done")] == ["failed"]
     assert not talk.open_jobs(Reply)
+
+
+def test_listener_shows_plain_clients_no_words_before_their_item() -> None:
+    """What two drafts agreed on is sent behind the item, and with the rest it joins to the transcript."""
+    talk = Talk()
+    talk.update(audio={"input": {"transcription": {"model": "x"}}})
+    for words in ("Book a table for", "Book a table for two", "Book a table for two people"):
+        talk.hear(500, 0.95)
+        talk.transcribed(words, talk.open_jobs(Transcribe)[0])
+    deltas = "conversation.item.input_audio_transcription.delta"
+    assert not talk.all(deltas)
+    talk.hear(700, 0.01)
+    assert [e["delta"] for e in talk.all(deltas)] == ["Book a table for two"]
+    talk.transcribed("Book a table for two people.")
+    assert "".join(e["delta"] for e in talk.all(deltas)) == "Book a table for two people."
+
+
+def test_listener_places_speech_on_the_sessions_clock() -> None:
+    """Design §4: a call's stream begins 10 s into the session; what was typed before stands before its first word."""
+    talk = Talk(kind=LinkKind.CALL)
+    talk.wait(5_000)
+    talk.typed("typed first")
+    talk.wait(5_000)
+    talk.speak()
+    talk.transcribed("said second")
+    assert talk.history() == [("user", "typed first\nsaid second")]
+
+
+def test_listener_hears_no_new_speech_while_draining() -> None:
+    """Who begins to speak when the server goes down keeps it from nothing; what was being said is finished."""
+    talk = Talk()
+    talk.typed("Hello")
+    talk.client("response.create")
+    talk.step(on.DrainAsked(int((talk.now_ms + 60_000) * 1_000)))
+    talk.hear(600, 0.95)
+    assert not talk.all("input_audio_buffer.speech_started")
+    assert talk.open_jobs(Reply)
 
 
 def test_listener_keeps_one_turn_open_from_the_end_of_speech() -> None:

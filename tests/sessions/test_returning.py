@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 
 from orchestrator.clock import US_PER_S
+from orchestrator.scheduling.job import Job
+from orchestrator.scheduling.work import Replied, Reply, ReplyText, Report, SpeechPiece, Spoke
 from orchestrator.sessions import effects as do
 from orchestrator.sessions.rules import SessionRules
 from tests.fakes.links import FakeLink
@@ -55,6 +57,28 @@ def test_returning_to_push_to_talk_after_long_silence_refuses_no_sound() -> None
         assert not [event for event in link.events if event["type"] == "error"]
 
     in_house(test, rules=SessionRules(buffer_s=5, grace_us=10 * US_PER_S))
+
+
+def test_leaving_nothing_behind_of_a_reply_that_was_cut() -> None:
+    """Sound that arrives while its response is being cancelled is not kept."""
+
+    async def test(house: House) -> None:
+        session, link = house.open()
+        await client(session, "response.create")
+        while not link.sound:  # noqa: ASYNC110 - virtual time
+            await asyncio.sleep(0.01)
+        await client(session, "response.cancel")
+        await asyncio.sleep(5)
+        statistics = session.statistics()
+        assert (statistics.pieces, statistics.links, statistics.inbox.held) == (0, 1, 0)
+
+    def chatty(job: Job) -> list[Report]:
+        if isinstance(job.work, Reply):
+            return [ReplyText(job.id, "One sentence more. " * 9), Replied(job.id, "stop")]
+        pieces: list[Report] = [SpeechPiece(job.id, i, 24_000, 480, bytes(960)) for i in range(50)]
+        return [*pieces, Spoke(job.id, 50)]
+
+    in_house(test, FakeWorkers(chatty))
 
 
 def test_reading_sound_in_an_item_gives_others_their_turn() -> None:

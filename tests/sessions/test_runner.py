@@ -209,10 +209,12 @@ def test_runner_transcribes_sound_inside_a_clients_item() -> None:
         (job,) = [job for job in house.workers.jobs if isinstance(job.work, Transcribe)]
         assert isinstance(job.work, Transcribe)
         assert len(job.work.audio) == 32_000
+        assert session.statistics().clip_bytes == 0
         bad = {"type": "message", "role": "user", "content": [{"type": "input_audio", "audio": "no!"}]}
-        with pytest.raises(WireError) as refused:
-            await client(session, "conversation.item.create", item=bad)
-        assert refused.value.param == "item.content[0].audio"
+        await client(session, "conversation.item.create", item=bad, event_id="mine")
+        await asyncio.sleep(0.01)
+        assert link.events[-1]["error"]["param"] == "item.content[0].audio"
+        assert link.events[-1]["error"]["event_id"] == "mine"
 
     in_house(test)
 

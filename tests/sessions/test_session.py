@@ -361,11 +361,13 @@ def test_session_puts_a_refused_message_in_order() -> None:
 
 
 def test_session_ends_a_semantic_turn_when_its_words_show_that_it_is_complete() -> None:
-    """A draft that arrives in the silence decides: a finished sentence ends at once, one that hangs waits on."""
+    """A draft of all that was said decides: a finished sentence ends at once, one that hangs waits on. A draft that
+    missed the last words decides nothing, though it may look finished."""
     for words, ended in (("What time is it?", True), ("I would like to", False)):
         talk = Talk()
         talk.update(audio={"input": {"turn_detection": {"type": "semantic_vad", "eagerness": "medium"}}})
         talk.hear(1_000, 0.95)
+        talk.transcribed("What time is it?", talk.open_jobs(Transcribe)[0])
         talk.hear(600, 0.01)
         assert not talk.all("input_audio_buffer.speech_stopped")
         (draft,) = talk.open_jobs(Transcribe)
