@@ -3,6 +3,7 @@
 import msgspec
 
 from orchestrator.errors import WireError
+from orchestrator.wire import limits
 
 MAX_MODEL_CHARACTERS = 256
 
@@ -42,6 +43,7 @@ def model(name: str | None) -> str | None:
 
 
 def _read(partial: bytes) -> dict[str, object]:
+    limits.check_values(partial)
     try:
         plain = msgspec.json.decode(partial)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:

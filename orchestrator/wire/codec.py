@@ -34,6 +34,7 @@ def decode_client(data: bytes | str) -> AnyClientEvent:
 
     Raises `WireError` with the protocol's code, the path of the field and what was expected there.
     """
+    limits.check_values(data)
     try:
         event = _client_decoder.decode(data)
     except msgspec.ValidationError:
@@ -42,6 +43,7 @@ def decode_client(data: bytes | str) -> AnyClientEvent:
         raise WireError("invalid_json", f"The message is not valid JSON: {error}.") from None
     except RecursionError:
         raise WireError("invalid_json", "The message is nested too deeply.") from None
+    limits.check_size(event, len(data))
     _check(event)
     return event
 

@@ -3,8 +3,12 @@
 Every check raises `WireError` naming the path of the field.
 """
 
-from msgspec import UNSET
+import re
+from collections.abc import Sized
 
+from msgspec import UNSET, Raw
+
+from orchestrator.errors import WireError
 from orchestrator.wire import client, faults, items
 from orchestrator.wire.session import AudioFormat
 
@@ -14,16 +18,65 @@ MAX_METADATA_PAIRS = 16
 MAX_METADATA_KEY_CHARACTERS = 64
 MAX_METADATA_VALUE_CHARACTERS = 512
 MAX_OUTPUT_TOKENS = 4096
+MAX_EVENT_CHARACTERS = 2**20
+"""An event without sound. What it sets is shown to clients in one message, and those end at 1 MiB."""
+MAX_TEXT_CHARACTERS = 262_144
+"""Instructions, or the words of one item."""
+MAX_TOOLS = 128
+MAX_HINT_CHARACTERS = 16_384
+"""Prompt and keywords of a transcription together: they go along with every draft."""
+MAX_VALUES = 16_384
+MAX_EXPONENTS = 1_024
+"""Values of one JSON text, and numbers with an exponent among them (which take 30 µs each to read). A megabyte of
+either would hold every session up for seconds, since events are read on the event loop."""
 _MAX_INTEGER = 2**53
 """Beyond it JSON readers in browsers lose digits, so no honest number of milliseconds or parts is there."""
 
 
+_MAX_QUOTES = 16 * MAX_VALUES
+_EXPONENT = re.compile(r"[0-9][eE]")
+
+
+def check_values(text: bytes | str | Raw) -> None:
+    """Raises `WireError` on JSON of more values than any honest client sends. Cheap, and it comes before anything is
+    decoded: commas are counted, those inside of strings (base64 has none) only where there are many."""
+    plain = text if isinstance(text, str) else bytes(text).decode("latin-1")
+    if plain.count(",") < MAX_EXPONENTS:
+        return
+    too_many = plain.count('"') > _MAX_QUOTES
+    if not too_many:
+        outside = plain.replace("\\\\", "").replace('\\"', "").split('"')[::2]
+        too_many = (
+            sum(piece.count(",") for piece in outside) > MAX_VALUES
+            or sum(len(_EXPONENT.findall(piece)) for piece in outside) > MAX_EXPONENTS
+        )
+    if too_many:
+        raise WireError("invalid_value", f"The message holds more than {MAX_VALUES} values.")
+
+
+def check_size(event: client.AnyClientEvent, characters: int) -> None:
+    """Raises `WireError` on a big event, if it is none of those that bring sound."""
+    if characters > MAX_EVENT_CHARACTERS and not isinstance(event, client.AppendAudio | client.CreateItem):
+        raise WireError(
+            "invalid_value", f"An event without sound has at most {MAX_EVENT_CHARACTERS} characters."
+        )
+
+
 def check_item(item: items.Item, path: str) -> None:
-    """Raises `WireError` if a client may not create this item: parts of the wrong side, an id too long."""
+    """Raises `WireError` if a client may not create this item: parts of the wrong side, an id or text too long."""
     if item.id is not UNSET:
         check_id(item.id, f"{path}.id")
-    if not isinstance(item, items.Message):
-        return
+    match item:
+        case items.FunctionCall():
+            check_id(item.call_id, f"{path}.call_id")
+            check_id(item.name, f"{path}.name")
+            _check_text(len(item.arguments), f"{path}.arguments")
+            return
+        case items.FunctionCallOutput():
+            check_id(item.call_id, f"{path}.call_id")
+            _check_text(len(item.output), f"{path}.output")
+            return
+    _check_text(sum(map(_length, item.content)), f"{path}.content")
     for index, part in enumerate(item.content):
         allowed = _PARTS_OF[item.role]
         if not isinstance(part, allowed):
@@ -40,6 +93,24 @@ _PARTS_OF: dict[items.Role, tuple[type[items.Part], ...]] = {
     "user": (items.InputText, items.InputAudio, items.InputImage),
     "assistant": (items.OutputText, items.OutputAudio),
 }
+
+
+def _length(part: items.Part) -> int:
+    """Returns what is kept of a part in a conversation, in characters: all but the sound of a user."""
+    match part:
+        case items.InputText() | items.OutputText():
+            return len(part.text)
+        case items.InputAudio():
+            return len(part.transcript or "")
+        case items.OutputAudio():
+            return len(part.transcript) + (0 if part.audio is UNSET else len(part.audio))
+        case items.InputImage():
+            return len(part.image_url)
+
+
+def _check_text(characters: int, path: str) -> None:
+    if characters > MAX_TEXT_CHARACTERS:
+        raise faults.bad_value(path, f"at most {MAX_TEXT_CHARACTERS} characters are allowed.")
 
 
 def check_format(audio_format: AudioFormat, path: str) -> None:
@@ -61,6 +132,12 @@ def check_output_tokens(limit: int | str, path: str) -> None:
         raise faults.bad_value(path, f"expected an integer from 1 to {MAX_OUTPUT_TOKENS} or 'inf'.")
 
 
+def check_tools(tools: Sized, path: str) -> None:
+    """Raises `WireError` on too many tools."""
+    if len(tools) > MAX_TOOLS:
+        raise faults.bad_value(path, f"at most {MAX_TOOLS} tools are allowed.")
+
+
 def check_params(params: client.ResponseParams) -> None:
     """Raises `WireError` on parameters that no response can have."""
     if params.output_modalities is not None:
@@ -73,6 +150,8 @@ def check_params(params: client.ResponseParams) -> None:
         and params.audio.output.format is not None
     ):
         check_format(params.audio.output.format, "response.audio.output.format")
+    _check_text(len(params.instructions or ""), "response.instructions")
+    check_tools(params.tools or (), "response.tools")
     _check_metadata(params.metadata or {})
     for index, entry in enumerate(params.input or ()):
         path = f"response.input[{index}]"

@@ -53,8 +53,6 @@ _BETA_FIELDS = {
 
 _MAX_PADDING_MS = 10_000
 _MAX_SILENCE_MS = 60_000
-_MAX_INSTRUCTIONS_CHARACTERS = 262_144
-_MAX_TOOLS = 128
 _encoder = msgspec.json.Encoder()
 T = TypeVar("T")
 
@@ -97,7 +95,7 @@ class _SessionPart(Struct, frozen=True):
     type: Literal["realtime", "transcription"] | UnsetType = UNSET
     model: str | UnsetType = UNSET
     output_modalities: tuple[Modality, ...] | UnsetType = UNSET
-    instructions: Annotated[str, Meta(max_length=_MAX_INSTRUCTIONS_CHARACTERS)] | UnsetType = UNSET
+    instructions: Annotated[str, Meta(max_length=limits.MAX_TEXT_CHARACTERS)] | UnsetType = UNSET
     tools: tuple[FunctionTool, ...] | UnsetType = UNSET
     tool_choice: ToolChoice | UnsetType = UNSET
     max_output_tokens: int | Literal["inf"] | UnsetType = UNSET
@@ -155,6 +153,7 @@ def initial(
 
 def _read(partial: bytes | Raw) -> _SessionPart:
     """Reads and validates a partial session on its own."""
+    limits.check_values(partial)
     try:
         plain = msgspec.json.decode(partial)
         if not isinstance(plain, dict):
@@ -194,8 +193,10 @@ def _check(part: _SessionPart) -> None:
         limits.check_modalities(part.output_modalities, f"{_ROOT}.output_modalities")
     if part.max_output_tokens is not UNSET:
         limits.check_output_tokens(part.max_output_tokens, f"{_ROOT}.max_output_tokens")
-    if part.tools is not UNSET and len(part.tools) > _MAX_TOOLS:
-        raise faults.bad_value(f"{_ROOT}.tools", f"at most {_MAX_TOOLS} tools are allowed.")
+    if part.tools is not UNSET:
+        limits.check_tools(part.tools, f"{_ROOT}.tools")
+    if isinstance(part.audio.input.transcription, Transcription):
+        _check_hints(part.audio.input.transcription, f"{_ROOT}.audio.input.transcription")
     if part.audio.input.format is not UNSET:
         limits.check_format(part.audio.input.format, f"{_ROOT}.audio.input.format")
     if part.audio.output.format is not UNSET:
@@ -207,6 +208,15 @@ def _check(part: _SessionPart) -> None:
             if name not in EXTENSION_EVENTS:
                 known = ", ".join(f"'{event}'" for event in EXTENSION_EVENTS)
                 raise faults.bad_value(f"{_ROOT}.chorale.events[{index}]", f"supported values are: {known}.")
+
+
+def _check_hints(transcription: Transcription, path: str) -> None:
+    characters = 0 if transcription.prompt is UNSET else len(transcription.prompt)
+    if transcription.keywords is not UNSET:
+        characters += sum(map(len, transcription.keywords))
+    if characters > limits.MAX_HINT_CHARACTERS:
+        at_most = f"prompt and keywords have at most {limits.MAX_HINT_CHARACTERS} characters together."
+        raise faults.bad_value(path, at_most)
 
 
 def _check_vad(vad: ServerVad, path: str) -> None:
