@@ -78,6 +78,16 @@ def test_conversation_refuses_what_has_no_place(id: str, after: str | None, para
     assert len(conversation) == 1
 
 
+def test_conversation_remembers_what_was_taken_back_for_a_while() -> None:
+    """Late questions about an unheard reply are answered; of thousands only the last are remembered."""
+    conversation = Conversation()
+    for number in range(1_000):
+        conversation.add(entry(f"i{number}", number, "assistant"))
+        conversation.remove(f"i{number}", remember=True)
+    assert conversation.taken_back("i999") is not None
+    assert conversation.taken_back("i0") is None
+
+
 def test_conversation_stays_bounded() -> None:
     """The oldest items leave; a prompt takes the newest that fit and always the last."""
     conversation = Conversation(max_items=10, prompt_chars=60)

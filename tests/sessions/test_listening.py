@@ -1,5 +1,6 @@
 """Sound becomes utterances: commits, buffers, and detection that is switched off."""
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -110,6 +111,20 @@ def test_listener_shows_plain_clients_no_words_before_their_item() -> None:
     assert [e["delta"] for e in talk.all(deltas)] == ["Book a table for two"]
     talk.transcribed("Book a table for two people.")
     assert "".join(e["delta"] for e in talk.all(deltas)) == "Book a table for two people."
+
+
+def test_listener_drafts_one_at_a_time_and_not_without_end() -> None:
+    """A draft is due every 400 ms of sound and only for the first 20 s: it hears all from the start again."""
+    talk = Talk()
+    talk.update(audio={"input": {"transcription": {"model": "x"}}})
+    starts = []
+    for _ in range(30 * 1_000 // 32):
+        talk.hear(32, 0.95)
+        for job in talk.open_jobs(Transcribe):
+            starts.append(talk.position)
+            talk.transcribed("one", job)
+    assert all(later - earlier >= 6_400 for earlier, later in pairwise(starts))
+    assert 40 <= len(starts) <= 50
 
 
 def test_listener_places_speech_on_the_sessions_clock() -> None:

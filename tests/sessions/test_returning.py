@@ -81,6 +81,21 @@ def test_leaving_nothing_behind_of_a_reply_that_was_cut() -> None:
     in_house(test, FakeWorkers(chatty))
 
 
+def test_leaving_takes_the_sessions_work_back() -> None:
+    """A session that has ended leaves no job in the queue and nothing listening."""
+
+    async def test(house: House) -> None:
+        session, _ = house.open()
+        await client(session, "response.create")
+        await asyncio.sleep(0.01)
+        assert house.dispatcher.statistics().sessions == 1
+        await house.registry.close()
+        assert house.dispatcher.statistics().sessions == 0
+        assert house.dispatcher.statistics().jobs.in_flight == 0
+
+    in_house(test, FakeWorkers(delay_s=9))
+
+
 def test_reading_sound_in_an_item_gives_others_their_turn() -> None:
     """Minutes of sound in one item are read in slices: the loop goes round between them."""
 
