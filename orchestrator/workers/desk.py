@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from modalities.errors import ModalityError
+from modalities.errors import EndpointFailed, ModalityError
 from orchestrator.errors import ChoraleError, Overloaded
 from orchestrator.scheduling.kinds import KIND_NAMES
 from orchestrator.scheduling.splice import ends_a_job
@@ -125,7 +125,8 @@ def _faults_of(craft: Craft, tasks: Sequence[Task], tell: Tell, desk: Desk) -> F
         return Failed("", error.code, str(error), retry_after_s)
     except ModalityError as error:
         log.warning("%s failed: %s", kind_of(tasks[0].work), error)
-        return _failed(kind_of(tasks[0].work))
+        later_s = error.retry_after_s if isinstance(error, EndpointFailed) else None
+        return _failed(kind_of(tasks[0].work), later_s or 0.0)
     except Exception:
         # Engines raise whatever they like. Here it becomes a report, with the trace in the server's log.
         log.exception("%s failed over a job", kind_of(tasks[0].work))
@@ -133,5 +134,6 @@ def _faults_of(craft: Craft, tasks: Sequence[Task], tell: Tell, desk: Desk) -> F
     return None
 
 
-def _failed(kind: WorkKind) -> Failed:
-    return Failed("", "worker_failed", f"{KIND_NAMES[kind]} failed over this request")
+def _failed(kind: WorkKind, later_s: float = 0.0) -> Failed:
+    when = f"; try again in {later_s:.0f} s" if later_s else ""
+    return Failed("", "worker_failed", f"{KIND_NAMES[kind]} failed over this request{when}", later_s)

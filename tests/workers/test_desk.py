@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from modalities.errors import ModalityError
+from modalities.errors import EndpointFailed, ModalityError
 from orchestrator.errors import Overloaded
 from orchestrator.scheduling.work import Failed, Report, Transcribed, Understand
 from orchestrator.workers.desk import Desk, Tell, Wanted, attempt
@@ -141,6 +141,19 @@ def test_attempt_overload_of_a_remote_engine_keeps_its_retry_time() -> None:
     (report,) = _attempt(do, Desk(batches=False), "a")
     assert isinstance(report, Failed)
     assert (report.code, report.retry_after_s) == ("rate_limit_exceeded", 7.0)
+
+
+def test_attempt_busy_endpoint_says_when_to_come_back() -> None:
+    """An endpoint's own retry time reaches the client, its words do not."""
+
+    def busy(tasks: Sequence[Task], tell: Tell, wanted: Wanted) -> None:
+        raise EndpointFailed("http://inside:11434 says 429", retry_after_s=7.0)
+
+    (failed,) = _attempt(busy, Desk(batches=False), "a")
+    assert isinstance(failed, Failed)
+    assert failed.retry_after_s == 7
+    assert "try again in 7 s" in failed.message
+    assert "inside" not in failed.message
 
 
 @pytest.mark.parametrize("fault", [ModalityError("path /secret/model"), RuntimeError("path /secret/model")])
