@@ -65,6 +65,7 @@ class ResponseRun:
         self.turn_id = turn_id
         self.automatic = automatic
         self.reply_job: str | None = None
+        self.asked_us = 0
         self.done = False
         self.written = False
         self.final_status: DoneStatus | None = None

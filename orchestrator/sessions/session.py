@@ -14,7 +14,7 @@ from orchestrator.errors import SessionClosed, WireError
 from orchestrator.ids import IdSequence
 from orchestrator.scheduling.work import Failed, Report, Transcribed, Understand, Understood
 from orchestrator.sessions.clips import without_name
-from orchestrator.sessions.conversation import Conversation, Entry
+from orchestrator.sessions.conversation import Conversation, Entry, words_of
 from orchestrator.sessions.effects import CloseLinks, Effect, ForgetClip
 from orchestrator.sessions.events import (
     AudioHeard,
@@ -230,6 +230,8 @@ class Session:
 
     def _heard(self, heard: Heard) -> None:
         """A final transcript is in."""
+        if self._conversation.get(heard.item_id) is None:
+            return  # the client has deleted what was said
         if heard.text:
             job = self._out.start(Understand(text=heard.text), self._rules.understand_within_us)
             self._understanding[job] = heard.item_id
@@ -372,16 +374,16 @@ class Session:
         if typed:
             self._turns.turn.items.append(item_id)
             self._reply_due = True
-            text = " ".join(p.text for p in _parts(item) if isinstance(p, InputText))
-            job = self._out.start(Understand(text=text), self._rules.understand_within_us)
+            job = self._out.start(Understand(text=words_of(entry)), self._rules.understand_within_us)
             self._understanding[job] = item_id
 
     def _is_typed_turn(self, item: Item) -> bool:
         extension = self.view.chorale
-        if extension is UNSET or not extension.typed_turns or self._life.state is not Life.OPEN:
+        if extension is UNSET or not extension.typed_turns or self.view.type == "transcription":
             return False
         return (
-            isinstance(item, Message)
+            self._life.state is Life.OPEN
+            and isinstance(item, Message)
             and item.role == "user"
             and any(isinstance(part, InputText) and part.text.strip() for part in item.content)
         )
@@ -392,7 +394,3 @@ class Session:
     def _forget(self, clip: str | None) -> None:
         if clip is not None:
             self._out.do(ForgetClip(clip))
-
-
-def _parts(item: Item) -> tuple[object, ...]:
-    return item.content if isinstance(item, Message) else ()

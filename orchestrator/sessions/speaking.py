@@ -98,6 +98,7 @@ class Speaker:
         for run in self._running():
             if run.id in self._params and not self._conversation.pending():
                 params = self._params.pop(run.id)
+                run.asked_us = self._out.now
                 work = reply_work(self.view, params, self._conversation, self._conversation_id)
                 run.reply_job = self._out.start(work, self._out.rules.reply_within_us)
                 self._owners[run.reply_job] = run
@@ -176,7 +177,8 @@ class Speaker:
     def _show_item(self, run: ResponseRun, item: Item) -> None:
         self._out.emit(wire.OutputItemAdded(run.id, run.output_index(item), item))
         if run.in_conversation:
-            entry = Entry(item, began_us=self._out.now, response_id=run.id)
+            # Behind what it answers: what the user added since then is not in its context, and waits for an answer.
+            entry = Entry(item, began_us=run.asked_us, response_id=run.id)
             self._out.emit(wire.ItemAdded(item, self._conversation.add(entry)))
 
     def _written(self, run: ResponseRun, report: Replied) -> None:

@@ -161,3 +161,18 @@ def test_listener_keeps_one_turn_open_from_the_end_of_speech() -> None:
     talk.transcribed("for two")
     talk.hear(300, 0.95)
     assert talk.heart.turn is not first
+
+
+def test_listener_ends_a_semantic_turn_when_its_words_show_that_it_is_complete() -> None:
+    """A draft of all that was said decides: a finished sentence ends at once, one that hangs waits on. A draft that
+    missed the last words decides nothing, though it may look finished."""
+    for words, ended in (("What time is it?", True), ("I would like to", False)):
+        talk = Talk()
+        talk.update(audio={"input": {"turn_detection": {"type": "semantic_vad", "eagerness": "medium"}}})
+        talk.hear(1_000, 0.95)
+        talk.transcribed("What time is it?", talk.open_jobs(Transcribe)[0])
+        talk.hear(600, 0.01)
+        assert not talk.all("input_audio_buffer.speech_stopped")
+        (draft,) = talk.open_jobs(Transcribe)
+        talk.transcribed(words, draft)
+        assert bool(talk.all("input_audio_buffer.speech_stopped")) == ended

@@ -3,7 +3,7 @@
 import pytest
 
 from orchestrator.errors import WireError
-from orchestrator.scheduling.work import Reply, Speak, Transcribe
+from orchestrator.scheduling.work import Reply, Speak
 from orchestrator.sessions import events as on
 from orchestrator.sessions.rules import SessionRules
 from tests.sessions.talk import Talk
@@ -262,6 +262,31 @@ def test_session_alternates_typed_and_spoken_turns(gap_ms: int) -> None:
     assert all(text.startswith("to ") for role, text in talk.history() if role == "assistant")
 
 
+def test_session_puts_a_reply_behind_what_it_answers() -> None:
+    """F-M1: a message that comes while the reply is thought out is not in its context: it stands behind the reply, and
+    the next response answers it."""
+    talk = Talk()
+    talk.update(**TEXT)
+    talk.typed("one", id="one")
+    talk.client("response.create")
+    talk.wait(10)
+    talk.typed("two", id="two")
+    talk.writes("Answer to one.")
+    assert talk.last("conversation.item.added")["previous_item_id"] == "one"
+    talk.finishes()
+    talk.client("response.create")
+    assert talk.prompt()[1:] == [("user", "one"), ("assistant", "Answer to one."), ("user", "two")]
+
+
+def test_session_answers_nothing_that_the_client_deleted() -> None:
+    """The words come after the item has gone: they are told, and nobody answers them."""
+    talk = Talk()
+    talk.speak()
+    talk.client("conversation.item.delete", item_id=talk.last("conversation.item.added")["item"]["id"])
+    talk.transcribed("Never mind")
+    assert not talk.open_jobs(Reply)
+
+
 def test_session_refuses_a_second_response_and_keeps_the_first() -> None:
     """One response at a time: the error echoes the event's id, nothing else happens."""
     talk = Talk()
@@ -338,6 +363,9 @@ def test_session_becomes_a_transcription_session_by_its_first_update_only() -> N
     assert not talk.open_jobs(Reply)
     talk.update()
     assert talk.errors()[0]["param"] == "session.type"
+    talk.client("session.update", session={"chorale": {"typed_turns": True}})
+    talk.typed("typed")
+    assert not talk.open_jobs(Reply)
 
 
 def test_session_update_that_is_wrong_changes_nothing() -> None:
@@ -358,18 +386,3 @@ def test_session_puts_a_refused_message_in_order() -> None:
     assert talk.told[-1][0] == "link"
     assert talk.errors()[0]["code"] == "invalid_json"
     assert talk.log == []
-
-
-def test_session_ends_a_semantic_turn_when_its_words_show_that_it_is_complete() -> None:
-    """A draft of all that was said decides: a finished sentence ends at once, one that hangs waits on. A draft that
-    missed the last words decides nothing, though it may look finished."""
-    for words, ended in (("What time is it?", True), ("I would like to", False)):
-        talk = Talk()
-        talk.update(audio={"input": {"turn_detection": {"type": "semantic_vad", "eagerness": "medium"}}})
-        talk.hear(1_000, 0.95)
-        talk.transcribed("What time is it?", talk.open_jobs(Transcribe)[0])
-        talk.hear(600, 0.01)
-        assert not talk.all("input_audio_buffer.speech_stopped")
-        (draft,) = talk.open_jobs(Transcribe)
-        talk.transcribed(words, draft)
-        assert bool(talk.all("input_audio_buffer.speech_stopped")) == ended
