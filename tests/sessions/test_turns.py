@@ -1,9 +1,14 @@
 """Which signs of a user belong to one turn."""
 
+import json
+
 import pytest
 
 from orchestrator.clock import ms
+from orchestrator.sessions import events as on
 from orchestrator.sessions.turns import TurnWindow
+from orchestrator.wire import codec
+from tests.sessions.talk import Talk
 
 
 @pytest.mark.parametrize(("gap_ms", "same"), [(0, True), (1_500, True), (1_501, False)])
@@ -29,3 +34,28 @@ def test_turn_window_closes_at_the_clients_word() -> None:
     first = window.sign(ms(1_000))
     window.close()
     assert window.sign(ms(1_001)).id != first.id
+
+
+def test_turns_of_push_to_talk_are_one_for_each_commit() -> None:
+    """The client's commit closes its turn: the next one joins nothing, however soon it comes."""
+    talk = Talk()
+    talk.update(audio={"input": {"turn_detection": None}})
+    turns = []
+    for _ in range(2):
+        talk.hear(320, 0.95)
+        talk.client("input_audio_buffer.commit")
+        turns.append((talk.heart.turn.id, len(talk.heart.turn.items)))
+    assert turns == [(1, 1), (2, 1)]
+
+
+def test_turns_keep_the_messages_of_one_link_in_the_order_in_which_they_came() -> None:
+    """The estimate of when a message was sent wavers with the network: it never puts one before its predecessor."""
+    talk = Talk()
+    talk.wait(1_000)
+    for text, late_ms in (("first", 10), ("second", 400)):
+        talk.wait(100)
+        part = {"type": "input_text", "text": text}
+        item = {"type": "message", "role": "user", "content": [part]}
+        event = codec.decode_client(json.dumps({"type": "conversation.item.create", "item": item}))
+        talk.step(on.ClientSaid("link", event, 0, ms(talk.now_ms - late_ms)))
+    assert talk.history() == [("user", "first\nsecond")]
