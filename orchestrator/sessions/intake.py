@@ -80,6 +80,11 @@ class SpeechIntake:
     def position(self) -> int:
         return 0 if self._buffer is None else self._buffer.position
 
+    @property
+    def is_behind(self) -> bool:
+        # A quarter of the ring: the longest utterance that ends in what waits must still be held when it is found.
+        return self._stream is not None and self._stream.backlog * WINDOW > self._capacity // 4
+
     def append(self, pcm: Pcm) -> None:
         if self._closed:
             return

@@ -102,6 +102,12 @@ class AudioIntake(Protocol):
         """The index of the next sample to be appended (also the total written so far)."""
         ...
 
+    @property
+    def is_behind(self) -> bool:
+        """Whether so much sound waits to be listened to that more of it would overwrite what was not heard yet: a
+        door with an unpaced client reads no further until it is not."""
+        ...
+
     def append(self, pcm: Pcm) -> None:
         """Appends sound at `position`. Raises `Overloaded` where an uncommitted manual buffer would overflow."""
         ...

@@ -132,3 +132,15 @@ def test_intake_drops_what_comes_after_its_end() -> None:
     assert len(ears.streams) == 1
     assert ears.intake.position == 0
     assert ears.intake.extent(0, 0) == b""
+
+
+def test_intake_says_that_it_is_behind_before_unheard_sound_is_overwritten() -> None:
+    """A door stops reading a quarter of the ring before anything could be lost, and goes on once that was heard."""
+    ears = Ears(capacity_s=10)
+    appended = 0
+    while not ears.intake.is_behind:
+        ears.intake.append(np.zeros(1_600, dtype=np.int16))
+        appended += 1_600
+    assert 2.5 * 16_000 <= appended <= 3 * 16_000
+    ears.streams[-1].judge()
+    assert not ears.intake.is_behind

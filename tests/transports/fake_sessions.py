@@ -23,6 +23,7 @@ class FakeIntake:
     def __init__(self) -> None:
         self.sound: list[int] = []
         self.bound = 10_000_000
+        self.is_behind = False
 
     @property
     def position(self) -> int:
