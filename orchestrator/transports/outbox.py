@@ -7,11 +7,15 @@ answers is closed with 1008, one that falls behind the log's retention with 1013
 from collections import deque
 from dataclasses import dataclass
 
-from orchestrator.sessions.links import LogEntry, SessionPort
+from orchestrator.sessions.links import LogEntry, LoggedAudio, LoggedEvent, SessionPort
 
 MAX_TOLD = 256
 MAX_TOLD_BYTES = 4 * 2**20
 _LOOK_AHEAD = 256
+
+FAR_BEHIND = 64
+FAR_BEHIND_BYTES = 2 * 2**20
+"""What may wait to be sent before a client is held back that asks for more. Far below what a session retains."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +103,16 @@ class Outbox:
             return True
         return False
 
+    def is_far_behind(self) -> bool:
+        """Tells whether so much waits to be sent that its client has to read some of it before it causes more."""
+        if self._cursor is None:
+            return False
+        try:
+            entries = self._session.read(self._cursor, FAR_BEHIND)
+        except LookupError:
+            return False  # it is closed by whoever finds that out
+        return len(entries) == FAR_BEHIND or sum(_size(entry) for _, entry in entries) > FAR_BEHIND_BYTES
+
     def _take_told(self, taken: list[LogEntry | Told | Closing], before: int) -> None:
         while self._told and self._told[0][0] < before:
             _, message = self._told.popleft()
@@ -117,3 +131,11 @@ class Outbox:
         except LookupError:
             pass  # the link has fallen behind and is about to be closed
         return self._known
+
+
+def _size(entry: LogEntry) -> int:
+    match entry:
+        case LoggedEvent():
+            return len(entry.data)
+        case LoggedAudio():
+            return len(entry.pcm)

@@ -1,7 +1,8 @@
 """The WebSocket door: ``GET /v1/realtime``. Two tasks per link, one that reads and one that writes; none per message.
 
 The reader decodes, writes sound into the session's ring and hands everything else to its inbox, whose fullness holds
-the client back. The writer follows the session's log with a cursor of its own: a slow client blocks only itself.
+the client back. The writer follows the session's log with a cursor of its own: a slow client blocks only itself. Who
+restores a long conversation is read no faster than it takes the echo; sound and interruptions never wait for that.
 """
 
 import asyncio
@@ -24,7 +25,17 @@ from orchestrator.transports.refusals import ShuttingDown, refuse
 from orchestrator.transports.server import round_trip_s
 from orchestrator.transports.websocket_link import WebSocketLink
 from orchestrator.wire import codec
-from orchestrator.wire.client import AnyClientEvent, AppendAudio, ClearAudio, CommitAudio
+from orchestrator.wire.client import (
+    AnyClientEvent,
+    AppendAudio,
+    ClearAudio,
+    CommitAudio,
+    CreateItem,
+    CreateResponse,
+    DeleteItem,
+    RetrieveItem,
+    UpdateSession,
+)
 
 log = logging.getLogger(__name__)
 
@@ -32,6 +43,9 @@ SESSION_ENDED = "The session has ended."
 
 _MESSAGES_IN_A_ROW = 16
 """After so many messages other tasks get their turn, even if more are waiting."""
+
+_BIG_CHARACTERS = 16_384
+"""What answers such an event is looked at before the next one is read."""
 
 _MAX_REASON_BYTES = 120
 _RETRY_AFTER_S = 5.0
@@ -203,7 +217,11 @@ class Reader:
                 event_id = codec.client_event_id(text)
                 raise
             event_id = event.event_id
+            if isinstance(event, CreateItem | RetrieveItem | DeleteItem | UpdateSession | CreateResponse):
+                await self._link.caught_up()
             await self._perform(event)
+            if len(text) > _BIG_CHARACTERS:
+                await asyncio.sleep(0)
         except (WireError, Overloaded) as error:
             self._session.refuse(self._link.id, error, event_id)
         except SessionClosed:

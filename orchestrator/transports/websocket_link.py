@@ -34,6 +34,7 @@ class WebSocketLink:
         self._outbox = Outbox(session)
         self._outlet = Outlet()
         self._news = asyncio.Event()
+        self._sent = asyncio.Event()
         self._loop = asyncio.get_running_loop()
         self._sending_since_s: float | None = None
         self._closing_timer: asyncio.TimerHandle | None = None
@@ -89,9 +90,16 @@ class WebSocketLink:
                     self._end(entry)
                     return
                 await self._send(entry)
+            self._sent.set()
             if not batch:
                 await self._news.wait()
             await asyncio.sleep(0)
+
+    async def caught_up(self) -> None:
+        """Waits while the client has much to read yet. Cancelling loses nothing."""
+        while self._outbox.is_far_behind() and not self.ended.done():
+            self._sent.clear()
+            await self._sent.wait()
 
     def drop(self) -> None:
         """Forgets timers; the link is gone."""
@@ -107,6 +115,7 @@ class WebSocketLink:
     def _end(self, closing: Closing) -> None:
         if not self.ended.done():
             self.ended.set_result(closing)
+        self._sent.set()
 
     async def _send(self, entry: LogEntry | Told) -> None:
         for data in self._encoded(entry):

@@ -8,6 +8,7 @@ from websockets.exceptions import InvalidStatus
 
 from orchestrator.errors import WireError
 from orchestrator.transports import bounded_reading, server, websocket_link
+from orchestrator.wire.client import CancelResponse, CreateItem
 from tests.transports.running import (
     Running,
     against,
@@ -118,6 +119,51 @@ def test_link_behind_retention_is_closed_and_its_session_lives(monkeypatch: pyte
             assert session.ended is None
             assert len(session.links) == 1
             stuck.close()
+
+    against(test)
+
+
+def test_client_that_says_much_is_read_as_fast_as_it_reads() -> None:
+    """A client that restores a long conversation gets every echo, though the log holds a part of them only."""
+
+    async def test(running: Running) -> None:
+        async with running.connect() as link:
+            session = await open_session(link, running)
+
+            async def echo(link_id: str, event: object, age_us: int = 0) -> None:
+                assert isinstance(event, CreateItem)
+                session.emit("conversation.item.added")
+                session.emit("conversation.item.done")
+                session.drop_before(session.last - 200)
+
+            session.submit = echo  # type: ignore[method-assign]
+            for _ in range(1_000):
+                await say(link, "conversation.item.create", item=item("x"))
+            found = [(await heard(link))["type"] for _ in range(2_000)]
+            assert found == ["conversation.item.added", "conversation.item.done"] * 1_000
+
+    against(test)
+
+
+def test_sound_and_interruptions_do_not_wait_for_a_client_to_read() -> None:
+    """Far behind with a long reply, a client is heard and can stop it all the same; a question waits for its turn."""
+
+    async def test(running: Running) -> None:
+        async with running.connect() as link:
+            session = await open_session(link, running)
+            link.transport.pause_reading()
+            for _ in range(2_000):
+                session.speak(bytes(9_600))
+            await say(link, "input_audio_buffer.append", audio="AAAA" * 100)
+            await say(link, "response.cancel")
+            await say(link, "conversation.item.create", item=item("x"))
+            await session.wait_for(1)
+            assert isinstance(session.submitted[0], CancelResponse)
+            await asyncio.sleep(0.05)
+            assert len(session.submitted) == 1
+            link.transport.resume_reading()
+            while len(session.submitted) < 2:
+                await link.recv()
 
     against(test)
 
