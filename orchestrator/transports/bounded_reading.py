@@ -1,10 +1,11 @@
-"""How much of a client is read at one time: request heads and WebSocket frames, before anybody knows who sends them.
+"""How much of a client is read, and how long it is waited for, before anybody knows who it is.
 
 uvicorn takes whatever one read of the socket brings (a libuv loop reads on while there is something) in one turn of the
 event loop, and puts no bound on a request's head. One client that sends nothing but empty pings, or a header without
 an end, would hold up every session.
 """
 
+import asyncio
 from http import HTTPStatus
 from typing import Any
 
@@ -18,6 +19,9 @@ from orchestrator.transports.refusals import error_response
 
 MAX_HEAD_BYTES = 64 * 1024
 """Request line and headers together, and the trailers of a chunked body. Over it the answer is 431."""
+
+REQUEST_WITHIN_S = 20.0
+"""How long a client may take over one request, head and body, and over saying anything at all."""
 
 MAX_FRAGMENTS = 16_384
 """Frames of one WebSocket message: empty ones would else be kept without any bound. Over it the link is closed."""
@@ -40,12 +44,22 @@ def http_error(status: int, message: str, code: str) -> bytes:
 
 
 class BoundedRequests(HttpToolsProtocol):
-    """HTTP whose heads are bounded; what is no HTTP is refused in the shape of every other error."""
+    """HTTP whose heads are bounded in size and whose requests are in time; what is no HTTP is refused in the shape of
+    every other error."""
 
     def __init__(self, *config: Any, **named: Any) -> None:
         """Takes what uvicorn gives its protocols."""
         super().__init__(*config, **named)
         self._head_bytes = 0
+        self._deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
+        super().connection_made(transport)
+        self._set_deadline()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._drop_deadline()
+        super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         for start in range(0, len(data), _SLICE_BYTES):
@@ -62,6 +76,7 @@ class BoundedRequests(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         self._head_bytes = 0
+        self._set_deadline()
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
@@ -71,6 +86,23 @@ class BoundedRequests(HttpToolsProtocol):
     def on_body(self, body: bytes) -> None:
         self._head_bytes = 0
         super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        self._drop_deadline()
+        super().on_message_complete()
+
+    def handle_websocket_upgrade(self) -> None:
+        self._drop_deadline()
+        super().handle_websocket_upgrade()
+
+    def _set_deadline(self) -> None:
+        if self._deadline is None:
+            self._deadline = self.loop.call_later(REQUEST_WITHIN_S, self.transport.abort)
+
+    def _drop_deadline(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
 
     def send_400_response(self, msg: str) -> None:
         self._refuse(400, msg, "invalid_request")

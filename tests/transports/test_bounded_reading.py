@@ -1,6 +1,7 @@
 """What a client may make the server read: heads, frames and fragments, on a real socket and on a transport of wood."""
 
 import asyncio
+import contextlib
 import json
 import logging
 import socket
@@ -310,6 +311,47 @@ def test_endless_head_is_refused(beginning: bytes, more: bytes) -> None:
     async def test(running: Running) -> None:
         assert await taken(running.port, beginning, more * 1_000) < 4 * 2**20
         await until(lambda: not running.server.server_state.connections)
+
+    against(test)
+
+
+@pytest.mark.parametrize(
+    "beginning",
+    [
+        b"",
+        UPGRADE,
+        b"POST /v1/realtime/client_secrets HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        b"Content-Length: 20\r\n\r\n{",
+        b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\nGET /healthz HTTP/1.1\r\n",
+    ],
+)
+def test_request_that_does_not_come_to_an_end_is_given_up(
+    beginning: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A client that says nothing, or half of something, costs its socket for a while only."""
+    monkeypatch.setattr(bounded_reading, "REQUEST_WITHIN_S", 0.05)
+
+    async def test(running: Running) -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", running.port)
+        writer.write(beginning)
+        with contextlib.suppress(ConnectionResetError):
+            await reader.read()
+        writer.close()
+        await until(lambda: not running.server.server_state.connections)
+
+    against(test)
+
+
+def test_open_links_are_not_timed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The time for a request ends with the upgrade."""
+    monkeypatch.setattr(bounded_reading, "REQUEST_WITHIN_S", 0.05)
+
+    async def test(running: Running) -> None:
+        async with running.connect() as link:
+            await heard(link)
+            await asyncio.sleep(0.1)
+            running.house.directory.sessions[-1].emit("response.done")
+            assert (await heard(link))["type"] == "response.done"
 
     against(test)
 

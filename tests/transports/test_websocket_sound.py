@@ -1,5 +1,6 @@
 """Sound over a WebSocket, both ways."""
 
+import asyncio
 import base64
 import contextlib
 from typing import Any
@@ -83,6 +84,42 @@ def test_link_answers_a_full_buffer_with_an_error() -> None:
             await say(link, "input_audio_buffer.append", event_id="e1", audio=pcm(sine(24_000)))
             error = (await heard(link))["error"]
             assert (error["code"], error["event_id"]) == ("rate_limit_exceeded", "e1")
+
+    against(test)
+
+
+def test_link_commits_a_full_buffer() -> None:
+    """The resampler's last milliseconds find no room: the commit that empties the buffer goes through all the same."""
+
+    async def test(running: Running) -> None:
+        async with running.connect() as link:
+            session = await open_session(link, running)
+            await say(link, "input_audio_buffer.append", audio=pcm(sine(24_000)))
+            await say(link, "input_audio_buffer.clear")
+            await session.wait_for(1)
+            await say(link, "input_audio_buffer.append", audio=pcm(sine(24_000, 0.1)))
+            session.intake.bound = len(session.intake.sound)
+            await say(link, "input_audio_buffer.commit")
+            await session.wait_for(2)
+            assert isinstance(session.submitted[1], CommitAudio)
+
+    against(test)
+
+
+def test_link_is_read_no_faster_than_its_sound_is_listened_to() -> None:
+    """Sound that ran ahead of the detector waits in the socket; nothing of it is lost once there is time for it."""
+
+    async def test(running: Running) -> None:
+        async with running.connect() as link:
+            session = await open_session(link, running)
+            session.intake.is_behind = True
+            await say(link, "input_audio_buffer.append", audio=pcm(sine(24_000)))
+            await say(link, "input_audio_buffer.commit")
+            await asyncio.sleep(0.1)
+            assert session.intake.sound == []
+            session.intake.is_behind = False
+            await session.wait_for(1)
+            assert len(session.intake.sound) == 8_000
 
     against(test)
 
