@@ -1,4 +1,4 @@
-"""How much of a client is read, and how long it is waited for, before anybody knows who it is.
+"""How much of a client is read and how long it is waited for: requests and frames, before anybody knows who sends them.
 
 uvicorn takes whatever one read of the socket brings (a libuv loop reads on while there is something) in one turn of the
 event loop, and puts no bound on a request's head. One client that sends nothing but empty pings, or a header without
