@@ -14,7 +14,7 @@ from orchestrator.transports.border import Border
 from orchestrator.transports.refusals import Refusal, error_response, internal_error, refuse
 from orchestrator.transports.routes import CALLS, Doors, Routes
 
-_CODES = {404: "not_found", 405: "method_not_allowed", 413: "request_too_large"}
+_CODES = {400: "invalid_json", 404: "not_found", 405: "method_not_allowed", 413: "request_too_large"}
 
 
 def make_app(doors: Doors, files: Mapping[str, page.PageFile]) -> ASGIApp:

@@ -8,7 +8,8 @@ from typing import Literal, Protocol
 import msgspec
 from fastapi import Request
 from pydantic import BaseModel, Field
-from starlette.datastructures import FormData, UploadFile
+from python_multipart.multipart import parse_options_header
+from starlette.datastructures import FormData, Headers, UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.responses import JSONResponse, Response
 
@@ -109,7 +110,7 @@ class Routes:
             raise Refusal(
                 403, "insufficient_permissions", "A client secret cannot make client secrets; use an API key."
             )
-        initial = None if asked.session is None else msgspec.json.encode(asked.session)
+        initial = None if asked.session is None else _encoded(asked.session)
         if initial is not None and len(initial) > MAX_INITIAL_BYTES:
             raise WireError(
                 "invalid_value", f"The session is larger than {MAX_INITIAL_BYTES} bytes.", "session"
@@ -159,6 +160,14 @@ class Routes:
         return JSONResponse(body, 200 if ready else 503, headers=NO_CACHE)
 
 
+def _encoded(session: dict[str, object]) -> bytes:
+    """Returns the session as JSON. Raises `WireError` on half a surrogate pair: JSON can write it, UTF-8 cannot."""
+    try:
+        return msgspec.json.encode(session)
+    except UnicodeEncodeError:
+        raise WireError("invalid_json", "The session holds text that is no Unicode.", "session") from None
+
+
 async def _read_offer(request: Request) -> tuple[str, bytes | None]:
     """Returns the offer and the partial session of a call request. Raises `WireError`, `Refusal`."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
@@ -180,9 +189,17 @@ async def _read_offer(request: Request) -> tuple[str, bytes | None]:
 
 
 async def _read_form(request: Request) -> FormData:
-    """Reads two parts, each with or without a file name, all in memory (the border bounds the body)."""
+    """Reads two parts, each with or without a file name, all in memory (the border bounds the body). They are UTF-8,
+    whatever charset the form claims: some of Python's decoders fail in ways that the parser does not expect."""
+    _, options = parse_options_header(request.headers["content-type"])
+    boundary = options.get(b"boundary", b"").decode("latin-1")
+    kind = f'multipart/form-data; boundary="{boundary}"' if boundary else "multipart/form-data"
     parser = MultiPartParser(
-        request.headers, _chunks(request), max_files=2, max_fields=2, max_part_size=MAX_BODY_BYTES
+        Headers({"content-type": kind}),
+        _chunks(request),
+        max_files=2,
+        max_fields=2,
+        max_part_size=MAX_BODY_BYTES,
     )
     try:
         return await parser.parse()

@@ -142,6 +142,29 @@ def test_call_without_a_proper_offer_is_refused(
 
 
 @pytest.mark.parametrize(
+    ("charset", "text"),
+    [
+        ("utf-7", b"v=0 +2AA-"),
+        ("undefined", b"v=0 \xff"),
+        ("punycode", b"v=0-99999999999999"),
+        ("unicode_escape", b"v=0 \\ud800"),
+        ("zip", b"v=0"),
+    ],
+)
+def test_call_form_is_read_as_utf8_whatever_it_claims(charset: str, text: bytes) -> None:
+    """Python knows charsets that decode to what is no text, or fail in their own ways; none of them is used."""
+
+    async def test(house: House, client: httpx.AsyncClient) -> None:
+        form = b'--x\r\nContent-Disposition: form-data; name="sdp"\r\n\r\n' + text + b"\r\n--x--\r\n"
+        headers = {"Content-Type": f"multipart/form-data; boundary=x; charset={charset}", **LAB}
+        answer = await client.post(CALLS, content=form, headers=headers)
+        assert answer.status_code == 201
+        assert house.calls.offers == [text.decode("utf-8" if text.isascii() else "latin-1")]
+
+    with_client(test, keyed)
+
+
+@pytest.mark.parametrize(
     ("error", "status", "code"),
     [
         (WireError("invalid_value", "no audio line", "sdp"), 400, "invalid_value"),
@@ -227,6 +250,9 @@ def test_client_secret_needs_no_body(content: bytes | None) -> None:
         ),
         ('{"session": {"instructions": "' + "x" * MAX_INITIAL_BYTES + '"}}', "session"),
         ("[", None),
+        ('{"session": {"instructions": "\\ud800"}}', "session"),
+        ('{"session": {"\\ud800": 1}}', "session"),
+        ('{"session": {"tracing": ' + "[" * 9_000 + "]" * 9_000 + "}}", None),
     ],
 )
 def test_client_secret_names_the_field_that_is_wrong(body: str, param: str | None) -> None:
