@@ -226,10 +226,11 @@ def test_sdk_opens_a_call_over_webrtc(server_url: str, question: Pcm) -> None:
         listeners: list[asyncio.Task[None]] = []
         peer.on("track", lambda track: listeners.append(asyncio.create_task(listen(track))))
         await peer.setLocalDescription(await peer.createOffer())
-        answer = await client(server_url).realtime.calls.create(
-            sdp=peer.localDescription.sdp,
-            session={"type": "realtime", "audio": {"input": {"transcription": {"model": "whisper-1"}}}},
-        )
+        async with client(server_url) as sdk:
+            answer = await sdk.realtime.calls.create(
+                sdp=peer.localDescription.sdp,
+                session={"type": "realtime", "audio": {"input": {"transcription": {"model": "whisper-1"}}}},
+            )
         assert answer.response.status_code == 201
         assert answer.response.headers["location"].startswith("/v1/realtime/calls/rtc_")
         await peer.setRemoteDescription(RTCSessionDescription(answer.text, "answer"))

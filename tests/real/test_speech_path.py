@@ -11,10 +11,10 @@ from benchmarks.judging import Played
 from benchmarks.playing import play_all
 from benchmarks.recordings import Recording, pick, read_manifest
 from benchmarks.scoring import score, total
-from benchmarks.speech import SPOKEN
 
 pytestmark = [pytest.mark.real, pytest.mark.corpus]
 
+SENTENCES = ("clean_read", "command", "telephone_8k")
 ODD_FILES = (
     "broken/not_audio.wav",
     "broken/truncated_half.wav",
@@ -37,8 +37,12 @@ def played(url: str, recordings: list[Recording]) -> dict[str, Played]:
 def test_recorded_speech_comes_through_a_call_as_the_recogniser_hears_it(
     server_url: str, speech_data: Path
 ) -> None:
-    """Opus, ring, segmenter, batches and short encoder windows together cost few words; every clip is answered."""
-    clips = pick(read_manifest(speech_data), SPOKEN, 8)
+    """Opus, ring, segmenter, batches and short encoder windows together cost few words; every clip is answered.
+
+    Isolated words and digits are a matter of luck for the small model: the whole benchmark counts them.
+    """
+    sentences = [one for one in read_manifest(speech_data) if one.speech_s >= 1.5]
+    clips = pick(sentences, SENTENCES, 8)
     direct = {clip.name: text for clip, text in decode_directly(clips, threads=1)}
     calls = played(server_url, clips)
     scores = {
