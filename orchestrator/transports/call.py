@@ -26,7 +26,7 @@ from orchestrator.transports.aiortc_inside import (
     round_trip_us,
 )
 from orchestrator.transports.call_link import CallLink
-from orchestrator.transports.offers import Offer, add_addresses
+from orchestrator.transports.offers import SDP_ERRORS, Offer, add_addresses
 from orchestrator.transports.outbox import TOO_MANY_TOLD, Closing
 from orchestrator.transports.playing import PlayoutTrack
 from orchestrator.transports.receive import ReceiveSettings, ReceiveStatistics, SoundReceiver
@@ -121,10 +121,11 @@ class Call:
         peer.on("connectionstatechange", self._state_changed)
         try:
             await peer.setRemoteDescription(RTCSessionDescription(self._offer.sdp, "offer"))
-        except (OperationError, InvalidStateError, ValueError) as error:
-            raise WireError("invalid_value", f"Invalid SDP offer: {error}.", "sdp") from error
-        choose_addresses(peer, self._settings.host_addresses)
-        await peer.setLocalDescription(await peer.createAnswer())
+            choose_addresses(peer, self._settings.host_addresses)
+            await peer.setLocalDescription(await peer.createAnswer())
+        except (OperationError, InvalidStateError, *SDP_ERRORS) as error:
+            _log.warning("call %s: aiortc cannot answer the offer: %r", self.id, error)
+            raise WireError("invalid_value", "Invalid SDP offer: it does not fit together.", "sdp") from error
         self._track.use(self._offer.codec)
         if not self._offer.listens:
             self._track.run_dry()

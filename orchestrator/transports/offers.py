@@ -1,6 +1,7 @@
 """Reading SDP offers before anything is built on them, and what answers must contain (RFC 8866, RFC 9429)."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 from aiortc import sdp
 
@@ -14,8 +15,11 @@ DEFAULT_MESSAGE_BYTES = 64 * 1024
 MAX_MESSAGE_BYTES = 256 * 1024
 """What we send at most to a peer that takes anything."""
 
-# What aiortc's parser raises, one or the other, on text that is not SDP.
-_PARSER_ERRORS = (
+MAX_CANDIDATES = 32
+"""Addresses of an offer that are tried. Browsers name a dozen; each one costs some 50 packets to wherever it points."""
+
+# What aiortc raises, one or the other, on text that is not SDP, or SDP that does not fit together.
+SDP_ERRORS = (
     AssertionError,
     AttributeError,
     IndexError,
@@ -27,12 +31,14 @@ _PARSER_ERRORS = (
 )
 _FINGERPRINTS = {"sha-256", "sha-384", "sha-512"}
 _MDNS = ".local"
+_DIRECTIONS = ("a=sendrecv", "a=sendonly", "a=recvonly", "a=inactive")
 
 
 @dataclass(frozen=True, slots=True)
 class Offer:
     """An offer that can be answered. `sdp` is what the peer connection gets to see: candidates that only multicast
-    DNS could resolve and the end of candidates are left out, since the peer's own checks show where it is.
+    DNS could resolve, those over `MAX_CANDIDATES`, and the end of candidates are left out, since the peer's own checks
+    show where it is; the direction of the sound, which need not be said, is there.
 
     `listens`: the client wants sound. `speaks`: it sends sound. `max_message_bytes`: the longest event it takes; None
     without a data channel.
@@ -58,7 +64,7 @@ def read_offer(text: str) -> Offer:
     text = _without_unusable(text)
     try:
         parsed = sdp.SessionDescription.parse(text)
-    except _PARSER_ERRORS as error:
+    except SDP_ERRORS as error:
         raise _refuse("it is not SDP as RFC 8866 describes it.") from error
     audio = _only(parsed, "audio")
     application = _only(parsed, "application")
@@ -97,17 +103,32 @@ def add_addresses(answer: str, addresses: tuple[str, ...]) -> str:
 
 def _without_unusable(text: str) -> str:
     """A peer that is to be waited for must not say that no candidates follow; multicast names would be resolved for a
-    second, on a port that may be taken."""
-    lines = text.replace("\r\n", "\n").strip().split("\n")
-    kept = [line for line in lines if not _is_unusable(line)]
-    return "\r\n".join(kept) + "\r\n"
+    second, on a port that may be taken; names of streams are of no use here."""
+    kept, candidates = [], 0
+    for line in text.replace("\r\n", "\n").strip().split("\n"):
+        candidates += line.startswith("a=candidate:")
+        if not _is_unusable(line) and not (line.startswith("a=candidate:") and candidates > MAX_CANDIDATES):
+            kept.append(line)
+    return "\r\n".join(_with_direction(kept)) + "\r\n"
+
+
+def _with_direction(lines: list[str]) -> list[str]:
+    """Says for the sound what holds where nothing is said: the whole session's direction, else both (RFC 8866 §6.7)."""
+    starts = [number for number, line in enumerate(lines) if line.startswith("m=")]
+    result = lines[: starts[0]] if starts else lines
+    default = next((line for line in result if line in _DIRECTIONS), _DIRECTIONS[0])
+    for start, stop in pairwise([*starts, len(lines)]):
+        section = lines[start:stop]
+        said = any(line in _DIRECTIONS for line in section)
+        result += section if said or not section[0].startswith("m=audio") else [*section, default]
+    return result
 
 
 def _is_unusable(line: str) -> bool:
     if line.startswith("a=candidate:"):
         fields = line.split()
         return len(fields) > 4 and fields[4].endswith(_MDNS)
-    return line.startswith("a=end-of-candidates")
+    return line.startswith(("a=end-of-candidates", "a=msid:"))
 
 
 def _only(parsed: sdp.SessionDescription, kind: str) -> sdp.MediaDescription | None:
@@ -131,6 +152,8 @@ def _check_transport(media: sdp.MediaDescription) -> None:
 def _check_bundle(parsed: sdp.SessionDescription) -> None:
     names = {media.rtp.muxId for media in parsed.media}
     bundled = {name for group in parsed.group if group.semantic == "BUNDLE" for name in group.items}
+    if not bundled <= names:
+        raise _refuse("a=group:BUNDLE names an m-line that is not there.")
     if len(names) != len(parsed.media) or (len(names) > 1 and not names <= bundled):
         raise _refuse("audio and data channel must be bundled (a=group:BUNDLE).")
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from orchestrator.errors import WireError
 from orchestrator.transports.offers import (
     DEFAULT_MESSAGE_BYTES,
+    MAX_CANDIDATES,
     MAX_MESSAGE_BYTES,
     MAX_OFFER_BYTES,
     add_addresses,
@@ -66,6 +67,25 @@ def test_the_limit_of_messages_is_the_peers(sdp: str) -> None:
     assert read_offer(sdp.replace(line, "a=max-message-size:1000")).max_message_bytes == 1_000
     assert read_offer(sdp.replace(line, "a=max-message-size:0")).max_message_bytes == MAX_MESSAGE_BYTES
     assert read_offer(sdp.replace(line + "\r\n", "")).max_message_bytes == DEFAULT_MESSAGE_BYTES
+
+
+def test_direction_that_is_not_said_is_both_or_the_sessions(sdp: str) -> None:
+    """RFC 8866 lets an offer be silent about it; what the peer connection sees is not."""
+    silent = sdp.replace("a=sendrecv\r\n", "")
+    offer = read_offer(silent)
+    assert (offer.listens, offer.speaks) == (True, True)
+    assert offer.sdp.count("a=sendrecv") == 1
+    assert offer.sdp.index("m=audio") < offer.sdp.index("a=sendrecv") < offer.sdp.index("m=application")
+    whole = read_offer(silent.replace("t=0 0\r\n", "t=0 0\r\na=recvonly\r\n"))
+    assert (whole.listens, whole.speaks) == (True, False)
+    assert read_offer(sdp.replace("t=0 0\r\n", "t=0 0\r\na=recvonly\r\n")).speaks
+
+
+def test_only_some_addresses_of_an_offer_are_tried(sdp: str) -> None:
+    """An offer cannot have this server send packets to a list of other people's machines."""
+    many = "".join(f"a=candidate:{n} 1 udp 2130706431 192.0.2.{n} 9 typ host\r\n" for n in range(200))
+    offer = read_offer(sdp.replace("a=ice-ufrag", many + "a=ice-ufrag", 1))
+    assert offer.sdp.count("a=candidate:") == MAX_CANDIDATES
 
 
 @pytest.mark.parametrize(
@@ -124,6 +144,7 @@ def test_multicast_names_and_the_end_of_candidates_are_left_out(sdp: str) -> Non
         (lambda sdp: sdp.replace("a=setup", "a=x"), "DTLS"),
         (lambda sdp: sdp.replace("a=group:BUNDLE 0 1\r\n", ""), "BUNDLE"),
         (lambda sdp: sdp.replace("a=mid:1", "a=mid:0"), "BUNDLE"),
+        (lambda sdp: sdp.replace("m=application", "x=application"), "BUNDLE"),
         (lambda sdp: sdp.replace("a=mid:0\r\n", ""), "a=mid"),
         (lambda sdp: sdp + "x" * MAX_OFFER_BYTES, "longer"),
     ],

@@ -2,9 +2,10 @@
 
 import asyncio
 import random
+import re
 
 import pytest
-from aiortc import RTCSessionDescription
+from aiortc import RTCPeerConnection, RTCSessionDescription
 
 from orchestrator.clients.peer import close_peer
 from orchestrator.errors import ChoraleError, Overloaded, SessionClosed, WireError
@@ -153,6 +154,46 @@ def test_an_offer_that_fails_late_leaves_nothing_behind() -> None:
             with pytest.raises(ChoraleError, match="no address"):
                 await board.door.answer(sdp, REQUEST)
             assert (board.door.calls, board.directory.living) == (0, [])
+
+    asyncio.run(main())
+
+
+def test_an_offer_says_as_little_as_it_may() -> None:
+    """No direction, half a name of a stream: legal, and answered."""
+
+    async def main() -> None:
+        async with switchboard() as board:
+            _, sdp = await board.offer()
+            for less in (
+                sdp.replace("a=sendrecv\r\n", ""),
+                re.sub("a=msid:([^ ]+) .*", r"a=msid:\1 ", sdp),
+            ):
+                assert less != sdp
+                call_id, answer = await board.door.answer(less, REQUEST)
+                assert "a=sendrecv" in answer
+                await board.door.hang_up(call_id, REQUEST.tenant)
+
+    asyncio.run(main())
+
+
+def test_an_offer_that_aiortc_trips_over_is_the_clients_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever it raises on a description that does not fit together is told as a bad offer, and nothing is left."""
+
+    async def main() -> None:
+        async with switchboard() as board:
+            _, sdp = await board.offer()
+            for method in ("setRemoteDescription", "createAnswer", "setLocalDescription"):
+                with monkeypatch.context() as patch:
+
+                    async def trip(*_: object) -> None:
+                        raise AttributeError("'NoneType' object has no attribute 'stop'")
+
+                    patch.setattr(RTCPeerConnection, method, trip)
+                    with pytest.raises(WireError) as caught:
+                        await board.door.answer(sdp, REQUEST)
+                assert caught.value.param == "sdp"
+                assert "NoneType" not in str(caught.value)
+                assert (board.door.calls, board.directory.living) == (0, [])
 
     asyncio.run(main())
 
