@@ -32,8 +32,11 @@ class Inbox:
         self._arrived = asyncio.Event()
         self._room = asyncio.Event()
         self._room.set()
+        self._came_back = asyncio.Event()
         self._closed = False
         self._put = 0
+        self._taken = 0
+        self._handled = 0
         self._waited = 0
 
     def put_nowait(self, event: Event) -> None:
@@ -58,20 +61,34 @@ class Inbox:
         self.put_nowait(event)
 
     async def take(self) -> list[Event]:
-        """Returns everything that is there, at least one event. Cancelling loses nothing."""
+        """Returns everything that is there, at least one event. Cancelling loses nothing.
+
+        To come for more is to have handled what was taken before.
+        """
+        self._handled = self._taken
+        self._came_back.set()
         while not self._events:
             self._arrived.clear()
             await self._arrived.wait()
         events = list(self._events)
         self._events.clear()
+        self._taken += len(events)
         self._room.set()
         return events
+
+    async def handled(self) -> None:
+        """Waits until everything that is in now has been handled, or the inbox is closed. Cancelling loses nothing."""
+        wanted = self._put
+        while not self._closed and self._handled < wanted:
+            self._came_back.clear()
+            await self._came_back.wait()
 
     def close(self) -> None:
         """Nothing comes in any more; whoever waits for room gets `SessionClosed`. Idempotent."""
         self._closed = True
         self._events.clear()
         self._room.set()
+        self._came_back.set()
 
     def statistics(self) -> InboxStatistics:
         return InboxStatistics(len(self._events), self._put, self._waited)

@@ -25,7 +25,7 @@ from orchestrator.sessions.rules import SessionRules
 from orchestrator.sessions.session import Session
 from orchestrator.sessions.states import Life
 from orchestrator.wire import codec
-from orchestrator.wire.client import AnyClientEvent, CreateItem
+from orchestrator.wire.client import AnyClientEvent, CreateItem, UpdateSession
 from orchestrator.wire.session import Session as SessionView
 
 log = logging.getLogger("chorale.session")
@@ -123,6 +123,8 @@ class SessionRunner:
                 self.refuse(link_id, error, event.event_id)
                 return
         await self._inbox.put(on.ClientSaid(link_id, event, self._intake.position, sent))
+        if isinstance(event, UpdateSession):
+            await self._inbox.handled()
 
     def refuse(self, link_id: str, error: Exception, event_id: str | None) -> None:
         self._inbox.put_nowait(on.ClientErred(link_id, error, event_id))
