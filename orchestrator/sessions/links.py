@@ -147,9 +147,9 @@ class SessionPort(Protocol):
 
     async def submit(self, link_id: str, event: AnyClientEvent, age_us: int = 0) -> None:
         """Hands a client event to the session; waits while its inbox is full (the door's back-pressure), and behind a
-        ``session.update`` until it is in force: `view` says how what follows is to be read. Cancelling loses nothing but
-        the event. `age_us`: how long ago it was sent, as far as the door can tell (half the measured
-        round trip). What is wrong with it is answered on that link, in order. Raises `SessionClosed`."""
+        ``session.update`` until it is in force: `view` says how what follows is to be read. Cancelling loses nothing
+        but the event. `age_us`: how long ago it was sent, as far as the door can tell (half the measured round trip).
+        What is wrong with it is answered on that link, in order. Raises `SessionClosed`."""
         ...
 
     def refuse(self, link_id: str, error: Exception, event_id: str | None) -> None:
