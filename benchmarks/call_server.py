@@ -82,6 +82,7 @@ class SpeakingSession:
         self.view = Session(id=self.id, model="none", expires_at=0)
         self.intake = self
         self.position = 0
+        self.is_behind = False
         self._voice = voice
         self._spoken = 0
         self._link: Link | None = None
