@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from modalities.adapters.onnx import load_network
 from modalities.adapters.packages import package_file
 from modalities.errors import AdapterUnavailable
 
@@ -34,7 +35,6 @@ class MiniLmOnnx:
 
     def __init__(self, settings: MiniLmSettings | None = None) -> None:
         """Loads network and tokenizer. Raises `AdapterUnavailable` where one is missing."""
-        import onnxruntime as ort
         from tokenizers import Tokenizer
 
         settings = settings or MiniLmSettings()
@@ -43,12 +43,7 @@ class MiniLmOnnx:
         self._tokenizer = Tokenizer.from_file(str(words))
         self._tokenizer.enable_padding()
         self._tokenizer.enable_truncation(settings.max_tokens)
-        options = ort.SessionOptions()
-        options.intra_op_num_threads = settings.threads
-        options.inter_op_num_threads = 1
-        options.log_severity_level = 3
-        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-        self._session = ort.InferenceSession(str(network), options, providers=["CPUExecutionProvider"])
+        self._session = load_network(network, settings.threads)
         self._inputs = {given.name for given in self._session.get_inputs()}
 
     @property

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from modalities.adapters.onnx import load_network
 from modalities.adapters.packages import package_file
 from modalities.errors import AdapterUnavailable
 from modalities.ports import Pcm
@@ -48,7 +49,7 @@ class Piper:
         description = json.loads(Path(f"{file}.json").read_text(encoding="utf-8"))
         # Not `PiperVoice.load`, whose session takes every core there is.
         self._voice = PiperVoice(
-            session=_session(file, self._settings.threads), config=PiperConfig.from_dict(description)
+            session=load_network(file, self._settings.threads), config=PiperConfig.from_dict(description)
         )
 
     @property
@@ -61,15 +62,3 @@ class Piper:
         )
         for chunk in self._voice.synthesize(text, config):
             yield np.asarray(chunk.audio_int16_array, dtype=np.int16)
-
-
-def _session(file: Path, threads: int) -> object:
-    """Loads the network within the thread budget; its threads sleep while there is nothing to say."""
-    import onnxruntime as ort
-
-    options = ort.SessionOptions()
-    options.intra_op_num_threads = threads
-    options.inter_op_num_threads = 1
-    options.log_severity_level = 3
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    return ort.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])

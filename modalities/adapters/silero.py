@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from modalities.adapters.onnx import load_network
 from modalities.adapters.packages import package_file
 from modalities.errors import AdapterUnavailable
 from modalities.ports import SPEECH_RATE_HZ
@@ -37,20 +38,12 @@ class SileroDetector:
 
     def __init__(self, settings: SileroSettings | None = None) -> None:
         """Loads the network. Raises `AdapterUnavailable` where it is missing."""
-        import onnxruntime as ort
-
         settings = settings or SileroSettings()
         path = settings.path
         file = Path(path) if path else package_file("silero_vad", "data/silero_vad.onnx")
         if file is None or not file.is_file():
             raise AdapterUnavailable(str(path or "the Silero VAD model"), "pip install --no-deps silero-vad")
-        options = ort.SessionOptions()
-        options.intra_op_num_threads = settings.threads
-        options.inter_op_num_threads = 1
-        options.log_severity_level = 3
-        # Spinning would keep a core busy between ticks for nothing.
-        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-        self._session = ort.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
+        self._session = load_network(file, settings.threads)
         self._rate = np.array(SPEECH_RATE_HZ, dtype=np.int64)
 
     @property

@@ -89,6 +89,8 @@ def _prepare(configure: Configure) -> None:
         os.environ[name] = str(configure.threads)
     # A model that is not here is a first error with the command that installs it, never a download that hangs.
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    # Anybody's own engine may bring ONNX Runtime, which would report to its maker (`modalities.adapters.onnx`).
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
     os.environ.update(configure.environment)
     if configure.niceness:
         os.nice(configure.niceness)
