@@ -11,7 +11,7 @@ from orchestrator.errors import ChoraleError
 from orchestrator.scheduling.dispatcher import Dispatcher
 from orchestrator.sessions.registry import Registry
 from orchestrator.settings import Settings
-from orchestrator.settings.engines import detector, worker_specs
+from orchestrator.settings.engines import as_installed, detector, lacks_piper, worker_specs
 from orchestrator.settings.parts import call_settings, registry_settings, server_options, url_of
 from orchestrator.transports.auth import Gate, SecretBook
 from orchestrator.transports.entrance import Entrance
@@ -45,6 +45,9 @@ class Application:
 
     def __init__(self, settings: Settings, progress: Progress | None = None) -> None:
         """Raises `ConfigError` and `ModelMissing`; starts nothing."""
+        if lacks_piper(settings):
+            log.warning("replies are text: piper-tts is not installed. For a voice: pip install piper-tts")
+            settings = as_installed(settings)
         server = settings.server
         clock = MonotonicClock()
         ring = read_key_file(server.key_file) if server.key_file else None

@@ -100,6 +100,20 @@ def test_application_with_an_engine_that_cannot_start_says_why() -> None:
     running(test, {"CHORALE_WORKERS__LLM__ENGINE": "tests.workers.engines:missing"})
 
 
+def test_application_without_piper_replies_in_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Piper is an extra: a server that lacks it has no voice worker and is ready all the same."""
+    monkeypatch.setattr("orchestrator.settings.engines.package_folder", lambda name: None)
+
+    async def test(_: Application, port: int) -> None:
+        ready = await readiness(port, lambda answer: answer.status_code == 200)
+        assert {worker["name"] for worker in ready.json()["workers"]} == {"asr-1", "understand-1", "llm-1"}
+        async with connect(f"ws://127.0.0.1:{port}/v1/realtime") as link:
+            created = json.loads(await link.recv())
+        assert created["session"]["output_modalities"] == ["text"]
+
+    running(test, {"CHORALE_WORKERS__SPEECH__ENGINE": "piper"})
+
+
 def test_application_refuses_a_taken_port_before_it_starts_anything() -> None:
     """Two servers on one port: the second says so and leaves nothing running."""
 

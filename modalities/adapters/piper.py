@@ -38,7 +38,7 @@ class Piper:
             from piper import PiperVoice, SynthesisConfig
             from piper.config import PiperConfig
         except ImportError:
-            raise AdapterUnavailable("piper-tts (GPL-3.0)", "pip install 'chorale[piper]'") from None
+            raise AdapterUnavailable("piper-tts (GPL-3.0)", "pip install piper-tts") from None
         path = self._settings.path
         file = Path(path) if path else package_file(*_PACKAGED)
         if file is None or not file.is_file():

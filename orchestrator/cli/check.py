@@ -1,7 +1,7 @@
 """`chorale check`: is everything there that a configuration needs? Starts nothing."""
 
-import importlib.util
 import stat
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
@@ -123,14 +123,14 @@ def _port(settings: "Settings") -> Finding:
 def _workers(settings: "Settings") -> Iterator[Finding]:
     """Looks for every model and option; loads none of them but the small detector, which lives in the server."""
     from orchestrator.errors import ChoraleError
-    from orchestrator.settings.engines import detector, worker_spec
+    from orchestrator.settings.engines import as_installed, detector, worker_spec
 
     try:
         detector(settings)
         yield Finding("audio.vad", Outcome.FINE, settings.audio.vad.engine)
     except ChoraleError as error:
         yield Finding("audio.vad", Outcome.WRONG, str(error))
-    for role, worker in settings.workers.by_role().items():
+    for role, worker in as_installed(settings).workers.by_role().items():
         try:
             spec = worker_spec(role, worker, settings.models.allow_download)
         except ChoraleError as error:
@@ -145,14 +145,16 @@ def _workers(settings: "Settings") -> Iterator[Finding]:
 
 def _speech(settings: "Settings") -> Finding:
     """Names Piper's licence, or says what is missing for replies with a voice."""
+    from orchestrator.settings.engines import lacks_piper
+
     speech = settings.workers.speech
     if speech is None:
         return Finding("speech", Outcome.NOTE, "switched off: replies are text")
     if speech.engine != "piper":
         return Finding("speech", Outcome.FINE, speech.engine)
-    if importlib.util.find_spec("piper") is None:
-        text = "piper-tts is not installed: pip install 'chorale[piper]', or workers: {speech: null} for text only"
-        return Finding("speech", Outcome.WRONG, text)
+    if lacks_piper(settings):
+        text = "piper-tts is not installed: replies are text. For a voice: pip install piper-tts"
+        return Finding("speech", Outcome.NOTE, text)
     return Finding(
         "speech", Outcome.NOTE, "piper-tts is GPL-3.0-or-later; it runs in a worker process of its own"
     )
@@ -173,5 +175,4 @@ def _show(findings: list[Finding]) -> None:
     for finding in findings:
         outcome = Text(finding.outcome.word, styles[finding.outcome])
         table.add_row(finding.subject, outcome, Text(finding.text))
-    console = Console()
-    console.print(table, width=None if console.is_terminal else _WIDE)
+    Console(width=None if sys.stdout.isatty() else _WIDE).print(table)

@@ -6,6 +6,7 @@ from typing import Any
 
 from modalities.adapters import registry
 from modalities.adapters.options import settings_from
+from modalities.adapters.packages import package_folder
 from modalities.errors import ModalityError
 from modalities.tokens.ontology import domain_from
 from orchestrator import models
@@ -25,6 +26,19 @@ _ADAPTER_ROLES: dict[Role, registry.Role] = {
 
 DEFAULT_DOMAIN = Path(__file__).parents[2] / "configs" / "domains" / "default.yaml"
 """Ships beside the packages in a checkout; an installed wheel has none and finds general slots only."""
+
+
+def lacks_piper(settings: Settings) -> bool:
+    """Says whether the voice would be Piper's and Piper, an extra because of its licence, is not installed."""
+    speech = settings.workers.speech
+    return speech is not None and speech.engine == "piper" and package_folder("piper") is None
+
+
+def as_installed(settings: Settings) -> Settings:
+    """Returns the settings as they can be met: without a voice where `lacks_piper`, so that replies are text."""
+    if not lacks_piper(settings):
+        return settings
+    return settings.model_copy(update={"workers": settings.workers.model_copy(update={"speech": None})})
 
 
 def worker_specs(settings: Settings) -> tuple[WorkerSpec, ...]:

@@ -6,7 +6,7 @@ import pytest
 
 from orchestrator.errors import ConfigError, ModelMissing
 from orchestrator.settings import load
-from orchestrator.settings.engines import worker_specs
+from orchestrator.settings.engines import as_installed, worker_specs
 from orchestrator.settings.schema import LlmWorker, Settings
 from orchestrator.workers.engines import DOMAIN
 
@@ -95,3 +95,23 @@ def test_worker_specs_name_everything_that_is_missing() -> None:
 def test_thread_setting_reaches_the_process() -> None:
     """What a person sets is what the process may use."""
     assert LlmWorker(threads=9).threads_on(2) == 9
+
+
+@pytest.mark.parametrize(
+    ("engine", "speaks"), [("piper", False), ("scripted", True), ("my.engines:Parrot", True)]
+)
+def test_settings_without_piper_have_no_voice(
+    monkeypatch: pytest.MonkeyPatch, engine: str, speaks: bool
+) -> None:
+    """Piper is an extra: where it is wanted and not installed replies are text. Another engine is left as it is."""
+    monkeypatch.setattr("orchestrator.settings.engines.package_folder", lambda name: None)
+    given = settings(SPEECH__ENGINE=engine)
+    assert (as_installed(given).workers.speech is not None) is speaks
+    assert as_installed(given).workers.asr == given.workers.asr
+
+
+def test_settings_with_piper_keep_their_voice(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """What is installed is used."""
+    monkeypatch.setattr("orchestrator.settings.engines.package_folder", lambda name: tmp_path)
+    given = settings(SPEECH__ENGINE="piper")
+    assert as_installed(given) == given
