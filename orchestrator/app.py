@@ -123,8 +123,10 @@ class Application:
         await self._server.listening.wait()
         log.info("listening", extra={"url": url})
         await self._pool.settled()
-        if self._pool.ready:
-            on_ready(url)
+        if missing := [one.name for one in self.conditions() if not one.is_ready]:
+            log.warning("not ready yet", extra={"waits_for": ",".join(missing)})
+        await self._pool.complete()
+        on_ready(url)
 
     async def _drain(self) -> None:
         """Lets nobody new in and lets running turns finish."""

@@ -35,7 +35,9 @@ def free_port() -> int:
 
 
 def running(
-    test: Callable[[Application, int], Awaitable[None]], environment: dict[str, str] | None = None
+    test: Callable[[Application, int], Awaitable[None]],
+    environment: dict[str, str] | None = None,
+    on_ready: Callable[[str], None] = lambda _: None,
 ) -> None:
     """Runs `test` beside a server; the server then stops in good order and leaves no task behind."""
 
@@ -43,7 +45,7 @@ def running(
         port = free_port()
         application = Application(load(None, {**SCRIPTED, **(environment or {})}, {"server.port": port}))
         async with asyncio.timeout(60):
-            serving = asyncio.create_task(application.run())
+            serving = asyncio.create_task(application.run(on_ready))
             try:
                 await test(application, port)
             finally:
@@ -96,8 +98,44 @@ def test_application_with_an_engine_that_cannot_start_says_why() -> None:
         (broken,) = [one for one in answer.json()["workers"] if not one["ready"]]
         assert broken["name"] == "llm-1"
         assert "pip install parrot" in broken["reason"]
+        async with connect(f"ws://127.0.0.1:{port}/v1/realtime") as link:
+            await link.send(json.dumps({"type": "response.create"}))
+            while (event := json.loads(await link.recv()))["type"] != "response.done":
+                pass
+        assert event["response"]["status"] == "failed"
+        assert "the language model is not available" in json.dumps(event)
 
     running(test, {"CHORALE_WORKERS__LLM__ENGINE": "tests.workers.engines:missing"})
+
+
+def test_application_whose_endpoint_comes_later_says_when_it_is_ready(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It says what it waits for, answers meanwhile, and announces itself once everything is there."""
+    announced: asyncio.Queue[str] = asyncio.Queue()
+
+    async def test(_: Application, port: int) -> None:
+        def settled(answer: httpx.Response) -> bool:
+            workers = answer.json()["workers"]
+            return all(one["ready"] or "parrot" in (one["reason"] or "") for one in workers)
+
+        await readiness(port, settled)
+        (said,) = [one for one in caplog.records if "not ready yet" in one.message]
+        assert vars(said)["waits_for"] == "llm-1"
+        assert announced.empty()
+        (tmp_path / "endpoint").touch()
+        assert await announced.get() == f"http://127.0.0.1:{port}"
+        assert (await readiness(port, lambda answer: True)).status_code == 200
+
+    options = json.dumps({"folder": str(tmp_path)})
+    running(
+        test,
+        {
+            "CHORALE_WORKERS__LLM__ENGINE": "tests.workers.engines:remote",
+            "CHORALE_WORKERS__LLM__OPTIONS": options,
+        },
+        announced.put_nowait,
+    )
 
 
 def test_application_without_piper_replies_in_text(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,7 +20,7 @@ from orchestrator.scheduling.kinds import KIND_NAMES
 from orchestrator.scheduling.plan import FreeSlots, Withdrawn
 from orchestrator.scheduling.scheduler import Scheduler, SchedulerStatistics
 from orchestrator.scheduling.splice import Splice, ends_a_job
-from orchestrator.scheduling.work import Failed, Report
+from orchestrator.scheduling.work import Failed, Report, WorkKind
 
 Deliver = Callable[[Report], None]
 
@@ -53,6 +53,10 @@ class Workers(Protocol):
 
     def free(self) -> Mapping[str, FreeSlots]:
         """Returns what each ready worker could take now."""
+        ...
+
+    def hopeless(self, kind: WorkKind) -> bool:
+        """Says whether no worker of a kind can start as things are."""
         ...
 
     def send(self, worker_id: str, jobs: Sequence[Job]) -> None:
@@ -122,7 +126,8 @@ class Dispatcher:
         self._listeners[session_id] = deliver
 
     def submit(self, job: Job) -> None:
-        """Queues a job. Never waits: a refusal arrives as `Failed` with ``rate_limit_exceeded`` and a retry time.
+        """Queues a job. Never waits: a refusal arrives as `Failed` with ``rate_limit_exceeded`` and a retry time, or
+        with ``worker_failed`` where nobody can do such work.
 
         Raises `InvalidState` where nobody listens for the job's session.
         """
@@ -132,6 +137,9 @@ class Dispatcher:
             raise InvalidState("dispatcher", "job exists", job.id)
         now = self._clock.now_us()
         ticket = self._tickets[job.id] = _Ticket(job.session_id)
+        if self._workers.hopeless(job.kind):
+            self._deliver_soon(Failed(job.id, "worker_failed", f"{KIND_NAMES[job.kind]} is not available"))
+            return
         permit = self._limiter.acquire(now)
         if isinstance(permit, Refusal):
             self._deliver_soon(_no_room(job, permit))

@@ -17,7 +17,7 @@ import sys
 import threading
 import time
 
-from modalities.errors import ModalityError
+from modalities.errors import EndpointFailed, ModalityError
 from orchestrator.errors import ConfigError
 from orchestrator.scheduling.kinds import BATCHED_KINDS
 from orchestrator.workers.desk import Craft, Desk, serve
@@ -103,6 +103,8 @@ def _start(configure: Configure, outbox: Outbox) -> Craft:
         craft = load(configure)
         loaded = time.monotonic()
         about = craft.probe()
+    except EndpointFailed as fault:  # it may be there in a moment
+        outbox.put(Unable(str(fault), lasting=False))
     except (ModalityError, ConfigError) as fault:
         outbox.put(Unable(str(fault), lasting=True))
     except Exception as fault:

@@ -53,6 +53,12 @@ class WorkerPool:
             self._settling.clear()
             await self._settling.wait()
 
+    async def complete(self) -> None:
+        """Waits until there is a ready worker of every configured kind (`ready`). Cancelling loses nothing."""
+        while not self.ready:
+            self._settling.clear()
+            await self._settling.wait()
+
     @property
     def ready(self) -> bool:
         """Says whether there is a ready worker of every configured kind."""
@@ -75,6 +81,10 @@ class WorkerPool:
             for worker_id, process in self._processes.items()
             if process.room
         }
+
+    def hopeless(self, kind: WorkKind) -> bool:
+        mine = [process for process in self._processes.values() if process.spec.kind == kind]
+        return bool(mine) and all(process.hopeless for process in mine)
 
     def send(self, worker_id: str, jobs: Sequence[Job]) -> None:
         self._processes[worker_id].send(jobs)

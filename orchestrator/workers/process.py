@@ -33,6 +33,9 @@ from orchestrator.workers.supervision import (
 
 log = logging.getLogger(__name__)
 
+_HOPELESS_STARTS = 3
+"""After so many starts in a row that did not make it ready, nobody waits for a process any more."""
+
 _LAST_WORDS_S = 0.5
 """How long a process that ended its pipe may take to end itself and to have its last output read."""
 
@@ -78,6 +81,7 @@ class WorkerProcess:
         self._reason = ""
         self._about = ""
         self._starts = 0
+        self._failed_starts = 0
         self._pid: int | None = None
         self._pipe: Pipe | None = None
         self._held: dict[str, int | None] = {}
@@ -94,6 +98,11 @@ class WorkerProcess:
     @property
     def phase(self) -> Phase:
         return self._phase
+
+    @property
+    def hopeless(self) -> bool:
+        """Says whether the process cannot start as things are: work that needs it should fail now, not wait."""
+        return self._phase is Phase.BROKEN or self._failed_starts >= _HOPELESS_STARTS
 
     @property
     def room(self) -> int:
@@ -154,6 +163,7 @@ class WorkerProcess:
             log.warning("worker %s: %s", self.worker_id, end.reason)
             self._reason = end.reason
             ready_for_us = self._clock.now_us() - self._ready_us if self._ready_us is not None else 0
+            self._failed_starts += self._ready_us is None
             self._move(PhaseEvent.REFUSED if end.lasting else PhaseEvent.LOST)
             with suppress(TimeoutError):
                 async with asyncio.timeout(None if end.lasting else backoff.after(ready_for_us)):
@@ -250,6 +260,7 @@ class WorkerProcess:
             case Ready():
                 now = self._clock.now_us()
                 self._ready_us = now
+                self._failed_starts = 0
                 self._pulse = Pulse(self._times.silence_s, self._tick_s, now)
                 self._about = (
                     f"{message.about}; loaded in {message.load_s:.1f} s, tried in {message.probe_s:.1f} s"

@@ -18,6 +18,7 @@ from orchestrator.scheduling.work import (
     Transcribed,
     Understand,
     Understood,
+    WorkKind,
 )
 
 Answer = Callable[[Job], Sequence[Report]]
@@ -53,6 +54,9 @@ class FakeWorkers:
     def free(self) -> Mapping[str, FreeSlots]:
         kinds = ("asr", "llm", "speech", "understand")
         return {kind: FreeSlots(kind, 4) for kind in kinds}  # type: ignore[arg-type]
+
+    def hopeless(self, kind: WorkKind) -> bool:
+        return False
 
     def send(self, worker_id: str, jobs: Sequence[Job]) -> None:
         for job in jobs:

@@ -7,7 +7,7 @@ from orchestrator.scheduling.job import Job
 from orchestrator.scheduling.kinds import BATCHED_KINDS
 from orchestrator.scheduling.plan import FreeSlots
 from orchestrator.scheduling.splice import ends_a_job
-from orchestrator.scheduling.work import Report
+from orchestrator.scheduling.work import Report, WorkKind
 
 
 class FakeWorkers:
@@ -18,6 +18,7 @@ class FakeWorkers:
         self.events: WorkerEvents | None = None
         self.sent: list[tuple[str, list[str]]] = []
         self.cancelled: list[tuple[str, str]] = []
+        self.gone: set[WorkKind] = set()
         self.holding: dict[str, set[str]] = {worker: set() for worker in slots}
 
     def listen(self, events: WorkerEvents) -> None:
@@ -30,6 +31,9 @@ class FakeWorkers:
             room = 0 if slots.kind in BATCHED_KINDS and held else slots.jobs - held
             free[worker] = FreeSlots(slots.kind, room)
         return free
+
+    def hopeless(self, kind: WorkKind) -> bool:
+        return kind in self.gone
 
     def send(self, worker_id: str, jobs: Sequence[Job]) -> None:
         self.sent.append((worker_id, [job.id for job in jobs]))

@@ -113,6 +113,23 @@ def test_dispatcher_limit_of_jobs_inside_is_exact() -> None:
     on_virtual_time(main())
 
 
+def test_dispatcher_job_that_nobody_can_do_fails_at_once() -> None:
+    """Where no worker of a kind can start the session hears so, long before the deadline; other kinds are done."""
+
+    async def main() -> None:
+        house = House(llm())
+        house.workers.gone.add("asr")
+        house.listen("a")
+        house.dispatcher.submit(job("j1", "a", work="asr"))
+        house.dispatcher.submit(job("j2", "a"))
+        await tick()
+        assert house.inbox["a"] == [Failed("j1", "worker_failed", "speech recognition is not available")]
+        assert house.workers.sent == [("w", ["j2"])]
+        house.dispatcher.close()
+
+    on_virtual_time(main())
+
+
 def test_dispatcher_refused_job_that_is_cancelled_stays_silent() -> None:
     """Nothing is delivered after a cancel, not even a refusal."""
 

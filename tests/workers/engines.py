@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from modalities.errors import AdapterUnavailable
+from modalities.errors import AdapterUnavailable, EndpointFailed
 from modalities.ports import Clip, Completion, Pcm, Prompt, Recognition, ReplyDelta, TextDelta
 
 Options = Mapping[str, object]
@@ -153,4 +153,11 @@ def recovering(options: Options) -> LanguageModel:
     """An engine that cannot start the first two times."""
     if _first_time(options, "failed once") or _first_time(options, "failed twice"):
         raise RuntimeError("not yet")
+    return LanguageModel(options)
+
+
+def remote(options: Options) -> LanguageModel:
+    """An engine whose endpoint is away until there is a file ``endpoint``."""
+    if not (Path(str(options["folder"])) / "endpoint").exists():
+        raise EndpointFailed("no connection to the parrot")
     return LanguageModel(options)

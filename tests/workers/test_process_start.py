@@ -8,6 +8,7 @@ import pytest
 
 from orchestrator.errors import InvalidState
 from orchestrator.scheduling.work import (
+    Failed,
     Replied,
     Transcribe,
     Transcribed,
@@ -61,6 +62,23 @@ def test_process_that_cannot_start_at_first_is_tried_again(tmp_path: Path) -> No
             state = at.pool.states()[0]
             assert (state.starts, state.reason) == (3, "")
             assert at.pool.ready
+
+    asyncio.run(main())
+
+
+def test_process_whose_endpoint_is_away_is_tried_until_it_is_there(tmp_path: Path) -> None:
+    """It comes up by itself with the endpoint. Until then work for it is told at once that nobody can do it."""
+
+    async def main() -> None:
+        async with house(llm(tmp_path, name="remote")) as at:
+            await at.until(lambda: at.pool.hopeless("llm"))
+            assert "no connection to the parrot" in at.state("llm-1").reason
+            at.submit("a", "count 2")
+            assert isinstance(await at.end_of("a"), Failed)
+            (tmp_path / "endpoint").touch()
+            await at.pool.complete()
+            at.submit("b", "count 2")
+            assert isinstance(await at.end_of("b"), Replied)
 
     asyncio.run(main())
 
