@@ -68,17 +68,27 @@ async def _chat(
         if text is not None:
             await conversation.ask(text)
             return
-        while (line := await asyncio.to_thread(_ask_person)) is not None:
+        while (line := await _next_line()) is not None:
             if line.strip():
                 await conversation.ask(line)
 
 
-def _ask_person() -> str | None:
+async def _next_line() -> str | None:
+    """Returns what a person types next, None at the end of the input. Ctrl-C ends the command, not the next line: no
+    thread waits for the keyboard."""
+    typer.echo(PROMPT, nl=False)
+    loop, keyboard = asyncio.get_running_loop(), sys.stdin.fileno()
+    typed = asyncio.Event()
+    loop.add_reader(keyboard, typed.set)
     try:
-        return input(PROMPT)
-    except EOFError:
+        await typed.wait()
+    finally:
+        loop.remove_reader(keyboard)
+    line = sys.stdin.readline()  # a terminal gives whole lines
+    if not line:
         typer.echo()
         return None
+    return line
 
 
 class Conversation:

@@ -1,5 +1,8 @@
 """`chorale chat` against a real server that answers by rote."""
 
+import os
+import pty
+import signal
 import subprocess
 import sys
 
@@ -38,7 +41,11 @@ def test_a_question_may_come_from_standard_input() -> None:
 def test_a_conversation_goes_on_until_the_input_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     """Line by line in one session; empty lines are not sent."""
     lines = iter(["First?", "  ", "Second?", None])
-    monkeypatch.setattr(chat, "_ask_person", lambda: next(lines))
+
+    async def next_line() -> str | None:
+        return next(lines)
+
+    monkeypatch.setattr(chat, "_next_line", next_line)
     monkeypatch.setattr("sys.stdin", Terminal())
     with answering() as server:
         chat.chat(url=server.url, text=None, key=None, model=None, instructions=None, timeout=20)
@@ -54,6 +61,33 @@ class Terminal:
 
     def isatty(self) -> bool:
         return True
+
+
+def test_a_person_at_a_terminal_is_asked_answered_and_may_leave_by_ctrl_c() -> None:
+    """A line is answered as soon as it is typed; Ctrl-C while nothing is typed ends the command at once: 130."""
+    with answering() as server:
+        ours, theirs = pty.openpty()
+        source = "from orchestrator.cli.main import main; main()"
+        command = [sys.executable, "-c", source, "chat", "--url", server.url]
+        with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=subprocess.PIPE) as chatting:
+            os.close(theirs)
+            try:
+                read_until(ours, b"you> ")
+                os.write(ours, b"What time is it?\n")
+                assert b"It is twelve o'clock." in read_until(ours, b"you> ")
+                chatting.send_signal(signal.SIGINT)
+                assert chatting.wait(60) == 130
+            finally:
+                chatting.kill()
+                os.close(ours)
+
+
+def read_until(terminal: int, end: bytes) -> bytes:
+    """Reads what a command writes to a terminal, up to a prompt."""
+    seen = b""
+    while not seen.endswith(end):
+        seen += os.read(terminal, 4096)
+    return seen
 
 
 def test_the_reply_comes_as_it_is_written() -> None:
