@@ -142,7 +142,9 @@ def test_interrupting_by_key_stops_the_sound(served: Served, still: Path) -> Non
         call(page, served)
         page.write("Tell me a long story about a dog, a boat and an island.")
         wait_for_sound(page)
-        energy_of_next(page, 1)  # some words are heard: an answer of which none was is taken back, not shown cut
+        energy_of_next(
+            page, 1
+        )  # some words are heard: an answer of which none was is taken back, not shown cut
         page.press(Keys.ESCAPE)
         wait_for_silence(page, within_s=1.5)
         page.wait_for(lambda: page.said_by("assistant", "cut"), "the cut")
