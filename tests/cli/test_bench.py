@@ -20,6 +20,7 @@ def ran(*arguments: str, **environment: str) -> Result:
 def test_bench_without_a_name_lists_the_benchmarks(arguments: tuple[str, ...]) -> None:
     """A reader sees what there is, each with its sentence."""
     result = ran(*arguments)
+    assert result.exit_code == 0
     assert "speech" in result.output
     assert "Recorded speech through WebRTC calls" in result.output
 

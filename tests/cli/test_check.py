@@ -109,6 +109,34 @@ def test_check_of_a_domain_names_its_faults(tmp_path: Path) -> None:
     assert "intentions" in result.output
 
 
+def test_check_of_an_endpoint_says_whether_anybody_is_there(tmp_path: Path) -> None:
+    """A server waits for its endpoint, so one that is away is a note and not a fault."""
+    text = "llm: {engine: openai_compatible, model: m, options: {base_url: 'http://127.0.0.1:%d/v1'}}"
+    with socket.socket() as endpoint:
+        endpoint.bind(("127.0.0.1", 0))
+        port = endpoint.getsockname()[1]
+        configured = SCRIPTED.replace("llm: {engine: scripted}", text % port)
+        away = check(tmp_path, configured)
+        endpoint.listen()
+        there = check(tmp_path, configured)
+    assert (away.exit_code, there.exit_code) == (0, 0)
+    assert f"nobody answers at 127.0.0.1:{port}" in away.output
+    assert "nobody answers" not in there.output
+
+
+@pytest.mark.parametrize("key", ["", "sk-1234"])
+def test_check_of_an_endpoint_looks_for_its_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str
+) -> None:
+    """The variable is named where it is empty; what it holds is never shown."""
+    monkeypatch.setenv("PARROT_KEY", key)
+    text = "llm: {engine: openai_compatible, model: m, options: {key_environment: PARROT_KEY}}"
+    result = check(tmp_path, SCRIPTED.replace("llm: {engine: scripted}", text))
+    assert result.exit_code == (0 if key else 2)
+    assert ("PARROT_KEY" in result.output) is not bool(key)
+    assert "sk-1234" not in result.output
+
+
 @pytest.mark.parametrize("installed", [True, False])
 def test_check_names_the_licence_of_piper(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, installed: bool

