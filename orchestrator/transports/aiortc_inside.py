@@ -1,4 +1,4 @@
-"""The one place that reaches into aiortc and aioice, beyond what they document.
+"""The one place, with `aiortc_guard`, that reaches into aiortc and aioice, beyond what they document.
 
 Three things are taken from aiortc 1.16 and aioice 0.13 here; `tests/transports/test_aiortc_inside.py` pins each and
 says which one moved:
@@ -223,8 +223,13 @@ def choose_addresses(peer: RTCPeerConnection, addresses: Sequence[str] | None) -
     """Makes a peer offer these host addresses; None: all of this machine's, or loopback where there is no other (which
     aioice leaves out, so that a machine without a network could not even call itself). Before candidates are gathered.
     """
-    for transport in _ice_transports(peer):
-        _restrict(transport.iceGatherer._connection, addresses)
+    for connection in ice_connections(peer):
+        _restrict(connection, addresses)
+
+
+def ice_connections(peer: RTCPeerConnection) -> Sequence[Any]:
+    """Returns the `aioice.Connection` of each of a peer's transports."""
+    return [transport.iceGatherer._connection for transport in _ice_transports(peer)]
 
 
 def _restrict(connection: Any, wanted: Sequence[str] | None) -> None:

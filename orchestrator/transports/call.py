@@ -19,6 +19,7 @@ from aiortc.exceptions import InvalidStateError, OperationError
 from orchestrator.clock import Clock
 from orchestrator.errors import ChoraleError, Overloaded, SessionClosed, WireError
 from orchestrator.sessions.links import SessionPort
+from orchestrator.transports.aiortc_guard import guard
 from orchestrator.transports.aiortc_inside import (
     choose_addresses,
     close_peer,
@@ -37,6 +38,9 @@ from orchestrator.wire.codec import client_event_id, decode_client
 _log = logging.getLogger(__name__)
 
 CHANNEL = "oai-events"
+MAX_FURTHER_CHANNELS = 8
+"""Data channels beside the one for events that a client may open, to have them closed again."""
+
 MAX_UNREAD = 256
 MAX_UNREAD_BYTES = 4 * 2**20
 """Client events that wait while the session's inbox is full; a client that sends more is closed (1008), since SCTP as
@@ -100,6 +104,7 @@ class Call:
         self._clock = clock
         self._peer: RTCPeerConnection | None = None
         self._channel: RTCDataChannel | None = None
+        self._further_channels = 0
         self._inbox: asyncio.Queue[str | bytes] = asyncio.Queue(MAX_UNREAD)
         self._inbox_bytes = 0
         self._reader: asyncio.Task[None] | None = None
@@ -121,10 +126,11 @@ class Call:
         peer.on("connectionstatechange", self._state_changed)
         try:
             await peer.setRemoteDescription(RTCSessionDescription(self._offer.sdp, "offer"))
+            guard(peer)
             choose_addresses(peer, self._settings.host_addresses)
             await peer.setLocalDescription(await peer.createAnswer())
         except (OperationError, InvalidStateError, *SDP_ERRORS) as error:
-            _log.warning("call %s: aiortc cannot answer the offer: %r", self.id, error)
+            _log.warning("call %s: aiortc cannot answer the offer (%s)", self.id, type(error).__name__)
             raise WireError("invalid_value", "Invalid SDP offer: it does not fit together.", "sdp") from error
         self._track.use(self._offer.codec)
         if not self._offer.listens:
@@ -181,6 +187,9 @@ class Call:
     def _channel_opened(self, channel: RTCDataChannel) -> None:
         if channel.label != CHANNEL or self._channel is not None:
             channel.close()
+            self._further_channels += 1
+            if self._further_channels > MAX_FURTHER_CHANNELS:
+                self.end("its client opens one data channel after another")
             return
         self._channel = channel
         channel.on("message", self._message)
