@@ -86,7 +86,10 @@ class Doors:
     async def healthy(self) -> bool:
         """The server says that it lives and that all its workers are ready."""
         async with httpx.AsyncClient(base_url=self._url, trust_env=False) as client:
-            pages = [await client.get(page) for page in ("/healthz", "/readyz")]
+            try:
+                pages = [await client.get(page) for page in ("/healthz", "/readyz")]
+            except httpx.TransportError:
+                return False
         return all(page.is_success for page in pages)
 
 

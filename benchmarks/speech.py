@@ -49,7 +49,15 @@ def command(
         console.print("Where is the recorded speech? Give --data or set CHORALE_SPEECH_DATA.")
         raise typer.Exit(2)
     chosen = [name for name in categories.split(",") if name] or [*SPOKEN, *ODD]
-    every = read_manifest(data)
+    try:
+        every = read_manifest(data)
+    except OSError as error:
+        console.print(f"No recorded speech in {data}: {error.strerror} (manifest.jsonl).", highlight=False)
+        raise typer.Exit(2) from None
+    doors = Doors(url, key)
+    if not asyncio.run(doors.healthy()):
+        console.print(f"No server is ready at {url}. Start one with: chorale serve", highlight=False)
+        raise typer.Exit(1)
     spoken = pick(every, [name for name in chosen if name not in ODD], limit)
     odd = pick(every, [name for name in chosen if name in ODD], limit)
     spoken = [recording for recording in spoken if recording.speech_s >= LEAST_SPEECH_S]
@@ -58,7 +66,7 @@ def command(
     direct = _decode(console, spoken, machine.cores)
     spoken = [recording for recording in spoken if direct[recording.name].strip()]
     journal = Journal(RESULTS / "speech.jsonl", resume=resume)
-    played, healthy = _call(console, [*spoken, *odd], journal, Doors(url, key), calls)
+    played, healthy = _call(console, [*spoken, *odd], journal, doors, calls)
 
     outcome = Outcome("speech", {"url": url, "categories": ",".join(chosen), "limit": limit, "calls": calls})
     if spoken:

@@ -44,6 +44,21 @@ def test_speech_without_data_says_what_to_give() -> None:
     assert "CHORALE_SPEECH_DATA" in result.output
 
 
+def test_speech_with_a_folder_that_has_no_recordings_says_so(tmp_path: Path) -> None:
+    """Wrong usage is a sentence, not a stack trace."""
+    result = ran("speech", "--data", str(tmp_path))
+    assert result.exit_code == 2
+    assert "manifest.jsonl" in result.output
+
+
+def test_speech_without_a_server_says_so(tmp_path: Path) -> None:
+    """Before any recording is decoded: 1, and the command that starts one."""
+    (tmp_path / "manifest.jsonl").write_text("")
+    result = ran("speech", "--data", str(tmp_path), "--url", "http://127.0.0.1:9")
+    assert result.exit_code == 1
+    assert "chorale serve" in result.output
+
+
 def test_bench_outside_a_source_tree_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """An installed package has no benchmarks, and that is said in a sentence."""
     monkeypatch.setattr(orchestrator, "__file__", str(tmp_path / "orchestrator" / "__init__.py"))
