@@ -1,6 +1,7 @@
 """Ask the server in writing, with the stock OpenAI client:  python samples/ask.py "What is a chorale?"
 
-Needs `pip install "openai[realtime]"`. The server's address is CHORALE_URL, by default http://127.0.0.1:8080.
+Needs `pip install "openai[realtime]"`; the server's own environment has it: .venv/bin/python. The server's address is
+CHORALE_URL, by default http://127.0.0.1:8080.
 """
 
 import asyncio
@@ -25,10 +26,15 @@ async def ask(question: str) -> None:
                 print(event.delta, end="", flush=True)
             elif event.type == "response.done":
                 print()
+                if event.response.status != "completed":
+                    sys.exit(f"the reply is {event.response.status}")
                 return
             elif event.type == "error":
                 sys.exit(f"refused: {event.error.message}")
 
 
 if __name__ == "__main__":
-    asyncio.run(ask(" ".join(sys.argv[1:]) or "What is a chorale?"))
+    try:
+        asyncio.run(ask(" ".join(sys.argv[1:]) or "What is a chorale?"))
+    except ConnectionError:
+        sys.exit(f"no server answers at {URL}; start one with: make run")

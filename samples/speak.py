@@ -1,7 +1,7 @@
 """Say a recording to the server and save what it answers:  python samples/speak.py question.wav answer.wav
 
-The recording is a 16-bit mono WAV file of 24 kHz. Needs `pip install "openai[realtime]"`. The server's address is
-CHORALE_URL, by default http://127.0.0.1:8080.
+The recording is a 16-bit mono WAV file of 24 kHz. Needs `pip install "openai[realtime]"`; the server's own environment
+has it: .venv/bin/python. The server's address is CHORALE_URL, by default http://127.0.0.1:8080.
 """
 
 import asyncio
@@ -18,12 +18,15 @@ CHUNK_BYTES = RATE_HZ * 2 // 10  # 100 ms
 
 
 def read(path: str) -> bytes:
-    with wave.open(path, "rb") as file:
-        if (file.getframerate(), file.getnchannels(), file.getsampwidth()) != (RATE_HZ, 1, 2):
-            sys.exit(
-                f"{path} is not 16-bit mono at 24 kHz; try: ffmpeg -i {path} -ac 1 -ar 24000 question.wav"
-            )
-        return file.readframes(file.getnframes())
+    try:
+        with wave.open(path, "rb") as file:
+            if (file.getframerate(), file.getnchannels(), file.getsampwidth()) == (RATE_HZ, 1, 2):
+                return file.readframes(file.getnframes())
+    except FileNotFoundError as error:
+        sys.exit(str(error))
+    except (EOFError, wave.Error):
+        pass
+    sys.exit(f"{path} is not 16-bit mono WAV at 24 kHz; try: ffmpeg -i {path} -ac 1 -ar 24000 at-24-khz.wav")
 
 
 def write(path: str, sound: bytes) -> None:
@@ -60,6 +63,8 @@ async def speak(question: str, answer: str) -> None:
                     print("reply:", event.transcript)
                 case "response.done":
                     write(answer, bytes(reply))
+                    if event.response.status != "completed":
+                        sys.exit(f"the reply is {event.response.status}")
                     return
                 case "error":
                     sys.exit(f"refused: {event.error.message}")
@@ -68,4 +73,7 @@ async def speak(question: str, answer: str) -> None:
 if __name__ == "__main__":
     if len(sys.argv) != 3:
         sys.exit(__doc__)
-    asyncio.run(speak(sys.argv[1], sys.argv[2]))
+    try:
+        asyncio.run(speak(sys.argv[1], sys.argv[2]))
+    except ConnectionError:
+        sys.exit(f"no server answers at {URL}; start one with: make run")
