@@ -1,5 +1,6 @@
 """Replies by any endpoint that speaks OpenAI's chat completions: vLLM, llama-server, Ollama, a hosted API."""
 
+import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,6 +25,9 @@ OPENAI = "https://api.openai.com/v1"
 _OPENAI_KEY = "OPENAI_API_KEY"
 _NO_KEY = "none"
 """Local servers ask for no key, but the client library insists on one."""
+
+_TALKATIVE = ("httpx", "httpx2")
+"""Loggers that write a line for every request, with an address that may carry a password."""
 
 _CONNECT_S = 5.0
 _POLL_S = 0.1
@@ -76,6 +80,8 @@ class OpenAiCompatible:
             import openai
         except ImportError:
             raise AdapterUnavailable("the openai client", "pip install openai") from None
+        for name in _TALKATIVE:
+            logging.getLogger(name).setLevel(logging.WARNING)
         self._openai = openai
         self._client = openai.OpenAI(
             api_key=self._key or _NO_KEY,

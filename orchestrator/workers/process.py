@@ -195,12 +195,12 @@ class WorkerProcess:
             end = await self._end
         finally:
             self._lose(pipe)
-            await self._bury(process, end)
+            killed = await self._bury(process, end)
             self._pid = None
             watching.cancel()
             await asyncio.wait({listening}, timeout=_LAST_WORDS_S)
             listening.cancel()
-        return _explained(end, process.returncode, words)
+        return _explained(end, None if killed else process.returncode, words)
 
     async def _spawn(self) -> tuple[asyncio.subprocess.Process, Pipe]:
         """Starts the program with one end of a new pipe; leaves nothing open where that fails."""
@@ -223,8 +223,11 @@ class WorkerProcess:
                 raise
         return process, pipe
 
-    async def _bury(self, process: asyncio.subprocess.Process, end: _End) -> None:
-        """Ends the process and everything it started: asked first where that is meant, else at once."""
+    async def _bury(self, process: asyncio.subprocess.Process, end: _End) -> bool:
+        """Ends the process and everything it started: asked first where that is meant, else at once.
+
+        Returns whether it had to be killed.
+        """
         if end.meant:
             with suppress(ProcessLookupError):
                 process.terminate()
@@ -232,10 +235,12 @@ class WorkerProcess:
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._times.terminate_s if end.meant else _LAST_WORDS_S):
                     await process.wait()
+        lives = process.returncode is None
         # The child leads a session of its own, so its group holds what its libraries may have started.
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         await process.wait()
+        return lives
 
     def _configuration(self) -> Configure:
         return Configure(

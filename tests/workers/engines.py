@@ -3,6 +3,7 @@
 They run in the child. `options["folder"]` is where they leave marks for the test and learn whether they lived before.
 """
 
+import atexit
 import ctypes
 import os
 import sys
@@ -161,3 +162,9 @@ def remote(options: Options) -> LanguageModel:
     if not (Path(str(options["folder"])) / "endpoint").exists():
         raise EndpointFailed("no connection to the parrot")
     return LanguageModel(options)
+
+
+def lingering(options: Options) -> object:
+    """An engine that cannot start, in a process that takes its time to end."""
+    atexit.register(_wait_for_ever)
+    return missing(options)

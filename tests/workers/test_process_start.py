@@ -36,6 +36,18 @@ def test_process_whose_model_is_missing_says_so_and_is_not_tried_again(tmp_path:
     asyncio.run(main())
 
 
+def test_process_that_is_slow_to_end_is_not_said_to_have_been_killed(tmp_path: Path) -> None:
+    """Its own words are the reason; that we ended it is no news."""
+
+    async def main() -> None:
+        async with house(llm(tmp_path, name="lingering")) as at:
+            reason = at.state("llm-1").reason
+            assert "pip install parrot" in reason
+            assert "killed" not in reason
+
+    asyncio.run(main())
+
+
 def test_process_that_cannot_start_keeps_its_last_words_without_secrets(tmp_path: Path) -> None:
     """The reason names the fault and what was printed; what the configuration calls a key is taken out."""
 

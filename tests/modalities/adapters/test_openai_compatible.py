@@ -1,5 +1,6 @@
 """Replies over HTTP, against a stand-in endpoint in this process that records what it is asked."""
 
+import logging
 import threading
 from collections.abc import Iterator
 
@@ -73,6 +74,17 @@ def test_endpoint_is_asked_with_key_model_limits_and_seed(
     assert (body["model"], body["max_tokens"], body["temperature"], body["seed"]) == ("tiny", 7, 0.25, 5)
     assert "tools" not in body
     assert done.finish_reason == "length"
+
+
+def test_endpoint_address_is_not_logged(endpoint: StandInEndpoint, caplog: pytest.LogCaptureFixture) -> None:
+    """An address may carry a password; the client library would write it down for every request."""
+    caplog.set_level(logging.INFO)
+    endpoint.chunks = [chunk(finish="stop")]
+    model = OpenAiCompatible(EndpointSettings("tiny", endpoint.url.replace("//", "//ann:s3cret@")))
+    model.generate(Prompt(HELLO), Heard().take)
+    model.close()
+    assert endpoint.requests
+    assert "s3cret" not in caplog.text
 
 
 def test_endpoint_names_its_limit_as_configured(endpoint: StandInEndpoint) -> None:
