@@ -166,5 +166,5 @@ def remote(options: Options) -> LanguageModel:
 
 def lingering(options: Options) -> object:
     """An engine that cannot start, in a process that takes its time to end."""
-    atexit.register(_wait_for_ever)
+    atexit.register(_hold_the_gil)
     return missing(options)
