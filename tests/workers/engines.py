@@ -165,6 +165,7 @@ def remote(options: Options) -> LanguageModel:
 
 
 def lingering(options: Options) -> object:
-    """An engine that cannot start, in a process that takes its time to end."""
-    atexit.register(_hold_the_gil)
+    """An engine that cannot start, in a process that does not end by itself."""
+    atexit.register(_wait_for_ever)
+    os._exit = lambda _: _wait_for_ever()  # type: ignore[assignment,return-value]
     return missing(options)
