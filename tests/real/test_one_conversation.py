@@ -27,7 +27,7 @@ Event = dict[str, Any]
 @pytest.fixture(scope="module")
 def spoken() -> tuple[int, Pcm]:
     """The question, spoken: its rate and its sound."""
-    voice = build("speech", "piper", {})
+    voice = build("speech", "piper", {"variation": 0.0})
     return voice.sample_rate_hz, np.concatenate(list(voice.synthesize(QUESTION)))
 
 

@@ -35,7 +35,7 @@ WEATHER: dict[str, Any] = {
 @pytest.fixture(scope="module")
 def question() -> Pcm:
     """A spoken question, 24 kHz, with a second of silence behind it."""
-    voice = build("speech", "piper", {})
+    voice = build("speech", "piper", {"variation": 0.0})
     resampler = Resampler(voice.sample_rate_hz, 24_000)
     pieces = [resampler.feed(piece) for piece in voice.synthesize("What is the capital of France?")]
     return np.concatenate((*pieces, resampler.flush(), np.zeros(24_000, dtype=np.int16)))

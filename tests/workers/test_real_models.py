@@ -28,7 +28,7 @@ from tests.workers.house import House, house
 pytestmark = pytest.mark.real
 
 PATIENT = Supervision(backoff_first_s=0.05)
-VOICE = WorkerSpec("speech", "piper")
+VOICE = WorkerSpec("speech", "piper", {"variation": 0.0})
 EAR = WorkerSpec("asr", "faster_whisper", parallel=4)
 SENTENCE = "What is the weather like today?"
 
@@ -56,7 +56,7 @@ def test_real_voice_is_heard_as_its_words_alone_and_in_a_batch() -> None:
     async def main() -> None:
         async with house(VOICE, EAR, supervision=PATIENT) as at:
             assert at.pool.ready, [state.reason for state in at.pool.states()]
-            texts = [SENTENCE, "Please set a timer for ten minutes.", "Turn off the lights in the kitchen."]
+            texts = [SENTENCE, "Set a timer for ten minutes.", "Turn off the lights in the kitchen."]
             clips = [_at_16_khz(await _said(at, f"say{n}", text)) for n, text in enumerate(texts)]
             alone = []
             for n, clip in enumerate(clips):

@@ -4,6 +4,7 @@ import subprocess
 import sys
 from typing import get_args
 
+import numpy as np
 import pytest
 
 from modalities.adapters.registry import ADAPTERS, Role, build, names
@@ -51,6 +52,15 @@ def test_registry_embedders_agree_on_the_real_model() -> None:
     )
     assert small.shape == original.shape == (4, 384)
     assert ((small * original).sum(axis=1)[:3] > 0.99).all()
+
+
+@pytest.mark.real
+def test_registry_voice_repeats_itself_where_it_is_not_to_vary() -> None:
+    """Without variation a sentence sounds the same each time; the voice's own way differs from time to time."""
+    for variation, same in ((0.0, True), (1.0, False)):
+        voice = build("speech", "piper", {"variation": variation})
+        first, second = (np.concatenate(list(voice.synthesize("Hello there."))) for _ in range(2))
+        assert np.array_equal(first, second) == same
 
 
 @pytest.mark.real
