@@ -28,7 +28,18 @@ def babble(seconds: float) -> Samples:
 
 def spoken(text: str) -> Samples:
     """Returns `text` in the voice of the reference stack, made by Piper in a process of its own."""
-    command = [sys.executable, "-m", "piper", "-m", str(_voice()), "--output-raw"]
+    command = [
+        sys.executable,
+        "-m",
+        "piper",
+        "-m",
+        str(_voice()),
+        "--output-raw",
+        "--noise-scale",
+        "0",
+        "--noise-w-scale",
+        "0",
+    ]
     raw = subprocess.run(command, input=text.encode(), capture_output=True, check=True, timeout=120)
     return np.asarray(soxr.resample(np.frombuffer(raw.stdout, np.int16), 22_050, RATE_HZ), np.int16)
 
