@@ -112,6 +112,7 @@ def test_application_whose_endpoint_comes_later_says_when_it_is_ready(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """It says what it waits for, answers meanwhile, and announces itself once everything is there."""
+    caplog.set_level("WARNING")
     announced: asyncio.Queue[str] = asyncio.Queue()
 
     async def test(_: Application, port: int) -> None:

@@ -15,8 +15,6 @@ from orchestrator.workers.supervision import Phase
 Progress = Callable[[str, str], None]
 """Told the worker's id and a line: ``starting``, ``loading``, ``ready in 1.2 s``, ``failed: …``."""
 
-_SETTLED = {Phase.READY, Phase.WAITING, Phase.BROKEN, Phase.STOPPED}
-
 
 class WorkerPool:
     """Starts its processes side by side and keeps them alive; a process that cannot start takes nobody down."""
@@ -49,7 +47,7 @@ class WorkerPool:
 
     async def settled(self) -> None:
         """Waits until every worker is ready or has failed at least once. Cancelling loses nothing."""
-        while not all(process.phase in _SETTLED for process in self._processes.values()):
+        while not all(process.tried for process in self._processes.values()):
             self._settling.clear()
             await self._settling.wait()
 

@@ -100,6 +100,11 @@ class WorkerProcess:
         return self._phase
 
     @property
+    def tried(self) -> bool:
+        """Says whether the process has been ready, or has failed, at least once."""
+        return self._starts > 1 or self._phase not in (Phase.STARTING, Phase.LOADING)
+
+    @property
     def hopeless(self) -> bool:
         """Says whether the process cannot start as things are: work that needs it should fail now, not wait."""
         return self._phase is Phase.BROKEN or self._failed_starts >= _HOPELESS_STARTS

@@ -51,6 +51,19 @@ def test_pool_is_ready_when_one_worker_of_each_kind_is(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
+def test_pool_is_settled_though_a_worker_is_being_tried_again(tmp_path: Path) -> None:
+    """Who has failed once is not waited for a second time, wherever it is in its next start."""
+
+    async def main() -> None:
+        async with house(WorkerSpec("llm", engine("remote"), {"folder": str(tmp_path)})) as at:
+            await at.until(lambda: at.state("llm-1").phase is Phase.LOADING)
+            settled = asyncio.ensure_future(at.pool.settled())
+            await asyncio.sleep(0)
+            assert settled.done()
+
+    asyncio.run(main())
+
+
 def test_pool_offers_only_ready_workers_and_their_free_slots(tmp_path: Path) -> None:
     """A batch worker is free or not; a language worker has the slots that are left."""
 
