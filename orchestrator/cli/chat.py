@@ -70,7 +70,10 @@ async def _chat(
             return
         while (line := await _next_line()) is not None:
             if line.strip():
-                await conversation.ask(line)
+                try:
+                    await conversation.ask(line)
+                except ReplyFailed as error:  # the conversation goes on
+                    typer.echo(f"({error})", err=True)
 
 
 async def _next_line() -> str | None:
@@ -89,6 +92,10 @@ async def _next_line() -> str | None:
         typer.echo()
         return None
     return line
+
+
+class ReplyFailed(ChoraleError):
+    """The server says why there is no reply; the session lives on."""
 
 
 class Conversation:
@@ -117,7 +124,8 @@ class Conversation:
                     return
 
     async def ask(self, text: str) -> None:
-        """Sends a text and prints the reply as it is written. Raises `CallFailed` if it does not end well."""
+        """Sends a text and prints the reply as it is written. Raises `ReplyFailed` where the server
+        says that there is none, `CallFailed` if the connection breaks or time runs out."""
         from orchestrator.clients.exchange import Answered, Answering, Exchange, Noticed
 
         exchange = Exchange(plays=False)
@@ -139,7 +147,7 @@ class Conversation:
                         case _:
                             pass
                 if exchange.failure is not None:
-                    _fail(exchange.failure)
+                    raise ReplyFailed(exchange.failure)
 
 
 @asynccontextmanager

@@ -56,6 +56,22 @@ def test_a_conversation_goes_on_until_the_input_ends(monkeypatch: pytest.MonkeyP
     ]
 
 
+def test_a_conversation_goes_on_behind_a_reply_that_failed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The reason is told, and the next line is asked."""
+    lines = iter(["First?", "Second?", None])
+
+    async def next_line() -> str | None:
+        return next(lines)
+
+    monkeypatch.setattr(chat, "_next_line", next_line)
+    monkeypatch.setattr("sys.stdin", Terminal())
+    with answering("fails") as server:
+        chat.chat(url=server.url, text=None, key=None, model=None, instructions=None, timeout=20)
+    assert capsys.readouterr().err.count("the model is gone") == 2
+
+
 class Terminal:
     """Standard input as a person has it."""
 
