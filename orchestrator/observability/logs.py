@@ -41,6 +41,7 @@ _SECRETS = re.compile(
     r"|\b(?:ek|sk)[_-][A-Za-z0-9_-]{8,}",
     re.IGNORECASE,
 )
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 BLOT = "[secret]"
 
 
@@ -86,7 +87,8 @@ class JsonLines(logging.Formatter):
 
 
 class HumanLines(logging.Formatter):
-    """For a terminal: time of day, level, where, message, fields; a traceback follows on lines of its own."""
+    """For a terminal: time of day, level, where, message, fields; a traceback follows on lines of its own. What would
+    move a terminal's cursor is shown, not done."""
 
     def format(self, record: logging.LogRecord) -> str:
         time = datetime.fromtimestamp(record.created).strftime("%H:%M:%S.%f")[:-3]
@@ -96,7 +98,7 @@ class HumanLines(logging.Formatter):
             line += f"  [{fields}]"
         if record.exc_info:
             line += "\n" + self.formatException(record.exc_info)
-        return redact(line)
+        return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", redact(line))
 
 
 class _Hand(logging.handlers.QueueHandler):

@@ -20,6 +20,7 @@ log = logging.getLogger(__name__)
 MAX_BODY_BYTES = 512 * 1024
 """An offer or a session part is a few kilobytes; instructions may be longer."""
 
+_SHOWN_BYTES = 256
 _API = "/v1/"
 _QUIET = ("/healthz", "/readyz")
 _PREFLIGHT = {
@@ -97,14 +98,16 @@ class _Crossing:
         await self._send(message)
 
     def write_log(self) -> None:
-        """Writes method, path and status: never the query, which may hold a secret."""
+        """Writes method, path and status: never the query, which may hold a secret. The path is written as it came: its
+        line breaks are still encoded."""
         path = self._scope["path"]
+        came = self._scope.get("raw_path") or path.encode("ascii", "backslashreplace")
         client = self._scope.get("client")
         log.log(
             logging.DEBUG if path in _QUIET else logging.INFO,
             "%s %s",
             self._scope["method"],
-            path,
+            came[:_SHOWN_BYTES].decode("ascii", "backslashreplace"),
             extra={
                 "status": self._status,
                 "ms": round((time.monotonic() - self._began_s) * 1_000, 1),

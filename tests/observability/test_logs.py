@@ -150,6 +150,13 @@ def test_log_for_people_is_one_short_line() -> None:
 
 
 @pytest.mark.usefixtures("untouched_root")
+def test_log_for_people_shows_what_would_move_the_cursor() -> None:
+    """A client's words cannot colour, clear or overwrite a terminal."""
+    (line,) = lines(lambda: log.info("GET /\x1b[2J\r\x9b1A", extra={"client": "a\x07"}), line_format="human")
+    assert "GET /\\x1b[2J\\x0d\\x9b1A" in line
+    assert "client=a\\x07" in line
+
+
 def test_log_takes_json_where_nobody_watches() -> None:
     """`auto` on something that is no terminal writes JSON."""
     (line,) = lines(lambda: log.info("x"), line_format="auto")

@@ -97,3 +97,17 @@ def test_keyed_server_answers_to_any_name() -> None:
         assert (await client.get("/healthz", headers={"Host": "talk.example.com"})).status_code == 200
 
     with_client(test, keyed)
+
+
+def test_log_names_a_path_as_it_came(caplog: pytest.LogCaptureFixture) -> None:
+    """One request is one line, whatever its path decodes to, and not a long one."""
+
+    async def test(house: House, client: httpx.AsyncClient) -> None:
+        await client.get("/%0a12:00:00%20error%20app:%20forged?secret=hunter2")
+        await client.get("/" + "a" * 5_000)
+
+    with caplog.at_level("INFO", logger="orchestrator"):
+        with_client(test, keyed)
+    forged, long = [record.getMessage() for record in caplog.records if "GET" in record.getMessage()]
+    assert forged == "GET /%0a12:00:00%20error%20app:%20forged"
+    assert len(long) < 300
