@@ -188,4 +188,5 @@ def thread_budget(cores: int) -> int:
 
 def usable_cores() -> int:
     """Returns the cores that this process may run on."""
-    return len(os.sched_getaffinity(0))
+    affinity = getattr(os, "sched_getaffinity", None)  # not on macOS and Windows
+    return len(affinity(0)) if affinity is not None else os.cpu_count() or 1
