@@ -5,6 +5,7 @@ still follow once some text was produced (Brzozowski's derivative, https://doi.o
 ends a text that was cut. All three read the same tree, so that what was begun under the grammar always ends in it.
 """
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -157,20 +158,52 @@ def _characters(node: Chars, low: int, high: int) -> Node:
 
 def shortest(node: Node) -> str | None:
     """Returns a shortest text of the language, the earliest choice among equals; None where there is none."""
-    match node:
-        case Text():
-            return node.text
-        case Chars():
-            return _typical(node) * node.low
-        case Seq():
-            return _joined(shortest(part) for part in node.parts)
-        case Alt():
-            texts = [text for text in map(shortest, node.choices) if text is not None]
-            return min(texts, key=len) if texts else None
-        case Repeat():
-            return "" if node.low == 0 else _joined([shortest(node.part)] * node.low)
-        case _:
-            assert_never(node)
+    return _shortest(node, {})
+
+
+def _shortest(node: Node, known: dict[int, str | None]) -> str | None:
+    """`known` holds what was found for each object: branches are shared, and else gone through again and again."""
+    if id(node) not in known:
+        match node:
+            case Text():
+                known[id(node)] = node.text
+            case Chars():
+                known[id(node)] = _typical(node) * node.low
+            case Seq():
+                known[id(node)] = _joined(_shortest(part, known) for part in node.parts)
+            case Alt():
+                texts = [text for choice in node.choices if (text := _shortest(choice, known)) is not None]
+                known[id(node)] = min(texts, key=len) if texts else None
+            case Repeat():
+                known[id(node)] = "" if node.low == 0 else _joined([_shortest(node.part, known)] * node.low)
+            case _:
+                assert_never(node)
+    return known[id(node)]
+
+
+def least_length(node: Node) -> float:
+    """Returns the length of a shortest text, without writing it; infinite where there is none."""
+    return _least_length(node, {})
+
+
+def _least_length(node: Node, known: dict[int, float]) -> float:
+    if id(node) not in known:
+        match node:
+            case Text():
+                known[id(node)] = len(node.text)
+            case Chars():
+                known[id(node)] = node.low
+            case Seq():
+                known[id(node)] = sum(_least_length(part, known) for part in node.parts)
+            case Alt():
+                known[id(node)] = min(
+                    (_least_length(choice, known) for choice in node.choices), default=math.inf
+                )
+            case Repeat():
+                known[id(node)] = node.low * _least_length(node.part, known) if node.low else 0
+            case _:
+                assert_never(node)
+    return known[id(node)]
 
 
 def _joined(texts: Iterable[str | None]) -> str | None:

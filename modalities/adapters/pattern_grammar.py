@@ -1,12 +1,12 @@
 """Regular expressions of a JSON Schema (``pattern``, ``format``) as languages inside a JSON string."""
 
 import json
-import re
+from collections.abc import Iterable
 from re import _constants as kinds  # type: ignore[attr-defined]  # the parser of `re` has no public name
 from re import _parser as parser  # type: ignore[attr-defined]
 from typing import Any
 
-from modalities.adapters.grammar import Chars, Node, Text, alt, repeat, seq, shortest
+from modalities.adapters.grammar import Chars, Node, Text, alt, least_length, repeat, seq
 
 _OCTET = "(1[0-9]{2}|[1-9]?[0-9])"
 
@@ -23,8 +23,13 @@ FORMATS = {
 }
 """What is produced for a format: a part of what the format allows, and only such."""
 
+_LONGEST_PATTERN = 1_000
+_LONGEST_LEAST = 2_000
+"""A text of more characters is nothing that a model should write; and a pattern can ask for any number of them."""
+
 _MORE = 12
 """How many repetitions beyond the least an open one (``*``, ``+``) gets."""
+_WIDE = 4_096
 _DIGIT = ((ord("0"), ord("9")),)
 _LETTERS = ((ord("A"), ord("Z")), (ord("a"), ord("z")))
 _CATEGORIES = {
@@ -40,26 +45,32 @@ def pattern_language(pattern: str) -> Node | None:
     """Returns texts that match `pattern`, encoded for a JSON string without its quotes.
 
     A pattern without anchors matches where it is found, so the match alone is the text. None for what is no regular
-    language or no pattern at all: look-around, back references, faults.
+    language or no pattern at all, or asks for very much: look-around, back references, anchors in the middle, faults.
     """
+    if len(pattern) > _LONGEST_PATTERN:
+        return None
     try:
-        language = _sequence(parser.parse(pattern))
+        language = _sequence(parser.parse(pattern), first=True, last=True)
     except (parser.error, _Unsupported, OverflowError, RecursionError):
         return None
-    least = shortest(language)
-    # An anchor inside a pattern ("a^b") is read as nothing: then no text of the language matches.
-    return language if least is not None and re.search(pattern, json.loads(f'"{least}"')) else None
+    return language if least_length(language) <= _LONGEST_LEAST else None
 
 
 class _Unsupported(Exception):
     pass
 
 
-def _sequence(items: Any) -> Node:  # the parser's trees carry no types
-    return seq(*(_item(kind, value) for kind, value in items))
+def _sequence(
+    items: Any, first: bool = False, last: bool = False
+) -> Node:  # the parser's trees carry no types
+    """`first` and `last` say that the text begins, or ends, with this: only there an anchor holds."""
+    end = len(items) - 1
+    return seq(
+        *(_item(kind, value, first and n == 0, last and n == end) for n, (kind, value) in enumerate(items))
+    )
 
 
-def _item(kind: Any, value: Any) -> Node:
+def _item(kind: Any, value: Any, first: bool, last: bool) -> Node:
     if kind is kinds.LITERAL:
         return Text(json.dumps(chr(value), ensure_ascii=False)[1:-1])
     if kind is kinds.ANY:
@@ -67,14 +78,14 @@ def _item(kind: Any, value: Any) -> Node:
     if kind in (kinds.IN, kinds.NOT_LITERAL):
         return _one_of([(kinds.NEGATE, None), (kinds.LITERAL, value)] if kind is kinds.NOT_LITERAL else value)
     if kind is kinds.SUBPATTERN:
-        return _sequence(value[3])
+        return _sequence(value[3], first, last)
     if kind is kinds.BRANCH:
-        return alt(*(_sequence(branch) for branch in value[1]))
+        return alt(*(_sequence(branch, first, last) for branch in value[1]))
     if kind in (kinds.MAX_REPEAT, kinds.MIN_REPEAT, kinds.POSSESSIVE_REPEAT):
         low, high, items = value
         part = _sequence(items)
         return _repeated(part, low, low + _MORE if high is kinds.MAXREPEAT else high)
-    if kind is kinds.AT and value in (kinds.AT_BEGINNING, kinds.AT_END):
+    if kind is kinds.AT and ((value is kinds.AT_BEGINNING and first) or (value is kinds.AT_END and last)):
         return Text("")
     raise _Unsupported
 
@@ -92,7 +103,8 @@ def _one_of(members: Any) -> Node:
         if kind is kinds.LITERAL:
             codes.add(value)
         elif kind is kinds.RANGE:
-            codes.update(range(value[0], value[1] + 1))
+            # Of a wide range its printable ASCII is enough, or else its beginning: what may be written is a part only.
+            codes.update(_part_of(range(value[0], value[1] + 1)))
         elif kind is kinds.CATEGORY and value in _CATEGORIES:
             codes.update(code for first, last in _CATEGORIES[value] for code in range(first, last + 1))
         else:
@@ -102,6 +114,13 @@ def _one_of(members: Any) -> Node:
     if not allowed:
         raise _Unsupported
     return Chars(_ranges(sorted(allowed)))
+
+
+def _part_of(codes: range) -> Iterable[int]:
+    if len(codes) <= _WIDE:
+        return codes
+    printable = [code for first, last in _PRINTABLE for code in range(first, last + 1) if code in codes]
+    return printable or codes[:_WIDE]
 
 
 def _ranges(codes: list[int]) -> tuple[tuple[int, int], ...]:

@@ -16,11 +16,31 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from modalities.adapters.grammar import EMPTY, NOTHING, Chars, Node, Text, alt, optional, seq
+from modalities.adapters.grammar import (
+    EMPTY,
+    NOTHING,
+    Chars,
+    Node,
+    Seq,
+    Text,
+    alt,
+    least_length,
+    optional,
+    seq,
+)
 from modalities.adapters.number_grammar import integers, multiples, numbers
 from modalities.adapters.pattern_grammar import FORMATS, pattern_language
 
 Schema = Mapping[str, Any]  # a JSON Schema, of any shape: it comes from a client
+
+MOST_PARTS = 250
+"""Items or members that a schema may ask for."""
+
+MOST_OPTIONAL = 24
+"""Members of one object that a model may leave out or not. Their grammar grows with the square of their number."""
+
+MOST_CHARACTERS = 16_384
+"""A schema whose shortest value is longer asks for more than a model should write: nothing satisfies it here."""
 
 _TYPES = ("string", "number", "boolean", "null")
 _SMALL_LETTERS = ((ord("a"), ord("z")),)
@@ -70,7 +90,8 @@ class _Writer:
         """Returns the language of one value; equal schemas at equal depth share theirs."""
         key = (_json(schema), depth)
         if key not in self._known:
-            self._known[key] = self._value(schema, depth)
+            found = self._value(schema, depth)
+            self._known[key] = NOTHING if least_length(found) > MOST_CHARACTERS else found
         return self._known[key]
 
     def _value(self, schema: Any, depth: int) -> Node:
@@ -156,6 +177,8 @@ class _Writer:
         language = pattern_language(pattern) if isinstance(pattern, str) else None
         if language is None:
             low = _count(schema, "minLength", 0)
+            if low > MOST_CHARACTERS:
+                return NOTHING
             high = _count(schema, "maxLength", max(low, self._bounds.characters))
             language = (
                 self._text(low, min(high, max(low, self._bounds.characters))) if low <= high else NOTHING
@@ -164,8 +187,12 @@ class _Writer:
 
     def _array(self, schema: Schema, depth: int) -> Node:
         first = schema.get("prefixItems")
-        heads = [self.value(item, depth + 1) for item in first] if isinstance(first, list) else []
         low = _count(schema, "minItems", 0)
+        if low > MOST_PARTS:
+            return NOTHING
+        heads = (
+            [self.value(item, depth + 1) for item in first[:MOST_PARTS]] if isinstance(first, list) else []
+        )
         high = min(_count(schema, "maxItems", max(low, self._bounds.items)), max(low, self._bounds.items))
         item = schema.get("items", True)
         if schema.get("uniqueItems"):
@@ -174,6 +201,8 @@ class _Writer:
                 return _subset(values, low, high)
             high = min(high, max(low, 1))
         items = [heads[n] if n < len(heads) else self.value(item, depth + 1) for n in range(high)]
+        if _is_too_long(items[:low]):
+            return NOTHING
         possible = next((n for n, node in enumerate(items) if node is NOTHING), high)
         return _row("[", items[:possible], low, "]") if low <= possible else NOTHING
 
@@ -188,13 +217,20 @@ class _Writer:
         listed = schema.get("required")
         required = [name for name in listed if isinstance(name, str)] if isinstance(listed, list) else []
         extra = schema.get("additionalProperties", True)
+        low, high = _count(schema, "minProperties", 0), _count(schema, "maxProperties", MOST_PARTS)
+        if max(low, len(required)) > MOST_PARTS:
+            return NOTHING
+        further = (name for name in properties if name not in required)
+        taken = {*required, *itertools.islice(further, max(low, MOST_OPTIONAL))}
+        properties = {name: inner for name, inner in properties.items() if name in taken}
         members = {name: self._member(name, inner, depth) for name, inner in properties.items()}
         for name in required:
             members.setdefault(name, self._member(name, extra, depth))
-        if any(members[name] is NOTHING for name in required):
+        if any(members[name] is NOTHING for name in required) or _is_too_long(
+            [members[name] for name in required]
+        ):
             return NOTHING
         members = {name: node for name, node in members.items() if node is not NOTHING}
-        low, high = _count(schema, "minProperties", 0), _count(schema, "maxProperties", len(members))
         for name in members:  # optional ones become required until there are enough
             if len(required) < low and name not in required:
                 required.append(name)
@@ -213,6 +249,8 @@ class _Writer:
         value = self.value(extra, depth + 1)
         if value is NOTHING:
             return Text("{}") if low == 0 else NOTHING
+        if _is_too_long([value] * low):
+            return NOTHING
         count = max(low, self._bounds.items)
         if low <= 1:
             entries = [seq(Text('"'), Chars(letters, 1, 12), Text('":'), value)]
@@ -221,6 +259,11 @@ class _Writer:
                 seq(Text(f'"{n}'), Chars(letters, 1, 12), Text('":'), value) for n in range(1, count + 1)
             ]
         return _row("{", entries, low, "}")
+
+
+def _is_too_long(nodes: Sequence[Node]) -> bool:
+    """Says so before the nodes are put in a row, which copies them."""
+    return least_length(Seq(tuple(nodes))) > MOST_CHARACTERS
 
 
 def _members(members: list[tuple[str, Node]], required: Sequence[str]) -> Node:
@@ -326,7 +369,7 @@ def _count(schema: Schema, key: str, otherwise: int) -> int:
     value = schema.get(key)
     return (
         int(value)
-        if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
+        if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < math.inf
         else otherwise
     )
 

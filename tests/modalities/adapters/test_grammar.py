@@ -1,5 +1,6 @@
 """Finite languages: what is printed, followed and ended is the same set of texts."""
 
+import math
 import random
 
 from hypothesis import given
@@ -14,6 +15,7 @@ from modalities.adapters.grammar import (
     after,
     alt,
     gbnf,
+    least_length,
     may_end,
     optional,
     repeat,
@@ -79,3 +81,26 @@ def test_gbnf_is_the_grammar_of_the_language() -> None:
         "r1 ::= (r0){0,1}",
     ]
     assert gbnf(EMPTY) == 'root ::= ""\n'
+
+
+@given(NODES)
+def test_least_length_is_that_of_the_shortest(node: Node) -> None:
+    """It is told without writing the text, which may be of any size."""
+    text = shortest(node)
+    assert least_length(node) == (math.inf if text is None else len(text))
+
+
+def test_least_length_of_what_nobody_could_write_is_told_at_once() -> None:
+    """Repetitions multiply."""
+    node: Node = Text("a")
+    for _ in range(5):
+        node = repeat(node, 1_000, 1_000)
+    assert least_length(node) == 10**15
+
+
+def test_shared_branches_are_gone_through_once() -> None:
+    """A row of optional parts has twice as many ways with each of them: none of the readers goes all of them."""
+    rest: Node = Text("")
+    for number in range(60):
+        rest = alt(seq(Text(f"{number},"), rest), seq(Text(f"{number};"), rest))
+    assert least_length(rest) == len(shortest(rest) or "") == 170

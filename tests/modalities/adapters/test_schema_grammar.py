@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from modalities.adapters.grammar import NOTHING, after, may_end, shortest
+from modalities.adapters.grammar import NOTHING, after, gbnf, may_end, shortest
 from modalities.adapters.schema_grammar import Bounds, object_language
 from tests.modalities.adapters.json_schemas import SCHEMAS, drawn
 
@@ -124,3 +124,46 @@ def test_object_language_draws_the_line_where_the_schema_does(
     language = object_language({"properties": {"x": inner}, "required": ["x"]})
     assert [text for text in inside if not may_end(after(language, f'{{"x":{text}}}'))] == []
     assert [text for text in outside if may_end(after(language, f'{{"x":{text}}}'))] == []
+
+
+def asking(schema: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "properties": {"a": schema}, "required": ["a"]}
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        asking({"type": "string", "minLength": 10**9}),
+        asking({"type": "array", "minItems": 10**9}),
+        asking(
+            {
+                "type": "array",
+                "minItems": 250,
+                "items": {"type": "array", "minItems": 250, "items": {"type": "null"}},
+            }
+        ),
+        asking({"type": "array", "items": False, "prefixItems": [{}] * 9_000, "minItems": 9_000}),
+        asking({"type": "object", "minProperties": 10**9, "additionalProperties": {"type": "integer"}}),
+        asking({"type": "string", "minLength": 1e300}),
+        {"type": "object", "required": [f"p{n}" for n in range(5_000)]},
+    ],
+)
+def test_object_language_of_a_schema_that_asks_for_very_much_is_the_empty_object(
+    schema: dict[str, Any],
+) -> None:
+    """Sizes that no reply should have are as impossible as a contradiction, and cost as little."""
+    assert shortest(object_language(schema)) == "{}"
+
+
+def test_object_language_of_many_optional_members_shows_some() -> None:
+    """However many there are, the grammar stays one that can be followed; those that must be there are."""
+    names = [f"p{n}" for n in range(3_000)]
+    schema = {
+        "type": "object",
+        "properties": {name: {"type": "integer"} for name in names},
+        "required": names[-2:],
+    }
+    language = object_language(schema)
+    assert len(gbnf(language)) < 32_768
+    Draft202012Validator(schema).validate(parsed(shortest(language) or ""))
+    assert '"p0"' in gbnf(language).replace("\\x22", '"')
