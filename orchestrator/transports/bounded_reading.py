@@ -6,6 +6,7 @@ an end, would hold up every session.
 """
 
 import asyncio
+import math
 from http import HTTPStatus
 from typing import Any
 
@@ -21,7 +22,7 @@ MAX_HEAD_BYTES = 64 * 1024
 """Request line and headers together, and the trailers of a chunked body. Over it the answer is 431."""
 
 REQUEST_WITHIN_S = 20.0
-"""How long a client may take over one request, head and body, and over saying anything at all."""
+"""How long a client may take over one request, head and body, over saying anything at all, and over reading on."""
 
 MAX_FRAGMENTS = 16_384
 """Frames of one WebSocket message: empty ones would else be kept without any bound. Over it the link is closed."""
@@ -94,6 +95,23 @@ class BoundedRequests(HttpToolsProtocol):
     def handle_websocket_upgrade(self) -> None:
         self._drop_deadline()
         super().handle_websocket_upgrade()
+
+    def pause_writing(self) -> None:
+        self._drop_deadline()
+        self._watch_writing(math.inf)
+        super().pause_writing()
+
+    def resume_writing(self) -> None:
+        self._drop_deadline()
+        super().resume_writing()
+
+    def _watch_writing(self, before: float) -> None:
+        """Drops a client that took nothing of its answer since the last look."""
+        unsent = self.transport.get_write_buffer_size()
+        if unsent >= before:
+            self.transport.abort()
+            return
+        self._deadline = self.loop.call_later(REQUEST_WITHIN_S, self._watch_writing, unsent)
 
     def _set_deadline(self) -> None:
         if self._deadline is None:

@@ -7,6 +7,7 @@ import logging
 import socket
 import struct
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -16,7 +17,7 @@ from uvicorn.server import ServerState
 
 from orchestrator.transports import bounded_reading
 from orchestrator.transports.bounded_reading import BoundedReading
-from tests.transports.running import Running, against, heard, until
+from tests.transports.running import Running, against, build, heard, until
 
 UPGRADE = (
     b"GET /v1/realtime HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
@@ -340,6 +341,32 @@ def test_request_that_does_not_come_to_an_end_is_given_up(
         await until(lambda: not running.server.server_state.connections)
 
     against(test)
+
+
+def test_client_that_does_not_read_its_answer_is_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A big file that nobody takes off the socket is not kept for ever; one that is read slowly arrives."""
+    monkeypatch.setattr(bounded_reading, "REQUEST_WITHIN_S", 0.2)
+    (tmp_path / "index.html").write_bytes(b"<p>hello")
+    (tmp_path / "big.bin").write_bytes(bytes(16 * 2**20))
+    get = b"GET /web/big.bin HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+
+    async def test(running: Running) -> None:
+        with socket.create_connection(("127.0.0.1", running.port)) as client:
+            client.sendall(get)
+            await until(lambda: len(running.server.server_state.connections) == 1)
+            await until(lambda: not running.server.server_state.connections)
+        reader, writer = await asyncio.open_connection("127.0.0.1", running.port, limit=2**16)
+        writer.write(get)
+        size = 0
+        while piece := await reader.read(2**16):
+            size += len(piece)
+            await asyncio.sleep(0.002)
+        assert size > 16 * 2**20
+        writer.close()
+
+    against(test, lambda: build(page=tmp_path))
 
 
 def test_open_links_are_not_timed(monkeypatch: pytest.MonkeyPatch) -> None:
