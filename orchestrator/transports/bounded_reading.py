@@ -10,7 +10,7 @@ import math
 from http import HTTPStatus
 from typing import Any
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.protocols.utils import ClientDisconnected
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets.frames import Frame
@@ -29,6 +29,9 @@ MAX_FRAGMENTS = 16_384
 
 CLOSE_TIMEOUT_S = 5.0
 """How long a peer may take to answer a close frame, or to read what is sent before a connection is closed."""
+
+MAX_PIPELINED = 16
+"""Requests of one connection that wait behind one another. Browsers and libraries send none ahead."""
 
 _SLICE_BYTES = 2_048
 """340 empty frames at most: some milliseconds of work."""
@@ -53,6 +56,7 @@ class BoundedRequests(HttpToolsProtocol):
         super().__init__(*config, **named)
         self._head_bytes = 0
         self._deadline: asyncio.TimerHandle | None = None
+        self._answering: RequestResponseCycle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         super().connection_made(transport)
@@ -60,6 +64,10 @@ class BoundedRequests(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._drop_deadline()
+        if self._answering is not None:
+            self._answering.disconnected = True  # uvicorn tells the newest of several requests only
+            self._answering.message_event.set()
+        self.pipeline.clear()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -82,7 +90,13 @@ class BoundedRequests(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         self._head_bytes = 0
+        if len(self.pipeline) >= MAX_PIPELINED:
+            raise ValueError("too many requests are waiting")  # the parser makes a refusal of it
         super().on_headers_complete()
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        self._answering = cycle
+        super()._start_asgi_task(cycle, app)
 
     def on_body(self, body: bytes) -> None:
         self._head_bytes = 0

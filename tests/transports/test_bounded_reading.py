@@ -369,6 +369,29 @@ def test_client_that_does_not_read_its_answer_is_given_up(
     against(test, lambda: build(page=tmp_path))
 
 
+def test_requests_ahead_are_few(caplog: pytest.LogCaptureFixture) -> None:
+    """A connection that sends request upon request without waiting is refused, not collected; a few are answered in
+    their order."""
+
+    async def test(running: Running) -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", running.port)
+        get = b"GET /%s HTTP/1.1\r\nHost: localhost\r\n%s\r\n"
+        writer.write(get % (b"healthz", b"") * 5 + get % (b"nowhere", b"Connection: close\r\n"))
+        answers = await reader.read()
+        assert answers.count(b"HTTP/1.1 200 OK") == 5
+        assert answers.rindex(b"HTTP/1.1 404") > answers.rindex(b"HTTP/1.1 200 OK")
+        writer.close()
+        reader, writer = await asyncio.open_connection("127.0.0.1", running.port)
+        writer.write(get % (b"healthz", b"") * 1_000)
+        with contextlib.suppress(ConnectionResetError):
+            assert (await reader.read()).count(b"HTTP/1.1 200 OK") < 50
+        writer.close()
+
+    with caplog.at_level(logging.ERROR):
+        against(test)
+    assert not caplog.records
+
+
 def test_open_links_are_not_timed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The time for a request ends with the upgrade."""
     monkeypatch.setattr(bounded_reading, "REQUEST_WITHIN_S", 0.05)
