@@ -30,8 +30,7 @@ from modalities.adapters.grammar import (
 )
 from modalities.adapters.number_grammar import integers, multiples, numbers
 from modalities.adapters.pattern_grammar import FORMATS, pattern_language
-
-Schema = Mapping[str, Any]  # a JSON Schema, of any shape: it comes from a client
+from modalities.adapters.schema_merge import Schema, merged
 
 MOST_PARTS = 250
 """Items or members that a schema may ask for."""
@@ -114,8 +113,8 @@ class _Writer:
 
     def _choices(self, rest: Schema, branches: Sequence[Any], depth: int) -> list[Node]:
         usable = [branch for branch in branches if branch is not False]
-        merged = (_merged(rest, branch if isinstance(branch, Mapping) else {}) for branch in usable)
-        found = (self.value(branch, depth + 1) for branch in merged)
+        both = (merged(rest, branch if isinstance(branch, Mapping) else {}) for branch in usable)
+        found = (self.value(branch, depth + 1) for branch in both)
         return [node for node in found if node is not NOTHING]
 
     def _flat(self, schema: Schema) -> Schema | None:
@@ -125,12 +124,12 @@ class _Writer:
                 target = self._target(schema["$ref"])
                 if not isinstance(target, Mapping):
                     return None if target is False else {}
-                schema = _merged({name: inner for name, inner in schema.items() if name != "$ref"}, target)
+                schema = merged({name: inner for name, inner in schema.items() if name != "$ref"}, target)
             elif isinstance(schema.get("allOf"), list):
                 parts = schema["allOf"]
                 schema = {name: inner for name, inner in schema.items() if name != "allOf"}
                 for part in parts:
-                    schema = _merged(schema, part if isinstance(part, Mapping) else {})
+                    schema = merged(schema, part if isinstance(part, Mapping) else {})
             else:
                 return schema
         return None
@@ -372,40 +371,6 @@ def _count(schema: Schema, key: str, otherwise: int) -> int:
         if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < math.inf
         else otherwise
     )
-
-
-def _merged(one: Schema, other: Schema) -> Schema:
-    """Both schemas at once, as far as their keywords can be joined; else the second's."""
-    merged = dict(one)
-    for key, value in other.items():
-        merged[key] = _joined(key, merged[key], value) if key in merged else value
-    return merged
-
-
-def _joined(key: str, one: Any, other: Any) -> Any:
-    if isinstance(one, Mapping) and isinstance(other, Mapping):
-        return _merged(one, other) if key != "properties" else _both_properties(one, other)
-    if key == "required" and isinstance(one, list) and isinstance(other, list):
-        return [*one, *(name for name in other if name not in one)]
-    if key in ("enum", "type"):
-        first, second = (value if isinstance(value, list) else [value] for value in (one, other))
-        common = [value for value in first if value in second]
-        if key == "type" and not common and {"integer", "number"} <= {*first, *second}:
-            return "integer"
-        return common
-    if key in ("allOf", "anyOf", "oneOf") and isinstance(one, list) and isinstance(other, list):
-        return one if key != "allOf" else [*one, *other]
-    if isinstance(one, int | float) and isinstance(other, int | float):
-        return max(one, other) if key.startswith(("min", "exclusiveMin")) else min(one, other)
-    return other
-
-
-def _both_properties(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
-    merged = dict(one)
-    for name, schema in other.items():
-        both = isinstance(merged.get(name), Mapping) and isinstance(schema, Mapping)
-        merged[name] = _merged(merged[name], schema) if both else schema
-    return merged
 
 
 def _json(value: object) -> str:

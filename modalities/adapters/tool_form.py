@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from modalities.adapters.grammar import EMPTY, Node, Text, alt, optional, seq
-from modalities.adapters.schema_grammar import FreeText, Schema, free_text
+from modalities.adapters.schema_grammar import FreeText, free_text
+from modalities.adapters.schema_merge import Schema
 from modalities.ports import ChatMessage, Tool
 
 _INSTRUCTION = "You turn what a user says into JSON."

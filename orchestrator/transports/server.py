@@ -14,7 +14,8 @@ from starlette.types import ASGIApp
 from websockets.frames import Frame
 from websockets.http11 import Request
 
-from orchestrator.transports.bounded_reading import BoundedReading, BoundedRequests
+from orchestrator.transports.bounded_reading import BoundedReading
+from orchestrator.transports.bounded_requests import BoundedRequests
 from orchestrator.transports.compression import LongTextFactory
 
 MAX_MESSAGE_BYTES = 21 * 2**20
