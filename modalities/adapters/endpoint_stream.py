@@ -4,7 +4,7 @@ import contextlib
 import queue
 import socket
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import Any, Protocol
 
 _WAITING = 256
@@ -77,9 +77,12 @@ class StreamReader:
         while not self._closed.is_set():
             begun = False
             try:
-                for chunk in self._opened():
-                    begun = True
-                    self._put(chunk)
+                with contextlib.closing(self._opened()) as chunks:
+                    for chunk in chunks:
+                        begun = True
+                        if not self._put(chunk):
+                            # What the connection still holds may be megabytes: nobody wants it parsed.
+                            break
                 fault = None
             except self._faults as raised:
                 fault = raised
@@ -90,7 +93,7 @@ class StreamReader:
             self._closed.wait(delay_s)
         self._put(_End(fault))
 
-    def _opened(self) -> Iterator[Any]:
+    def _opened(self) -> Generator[Any, None, None]:
         stream = self._open()
         with self._lock:
             self._stream = stream
@@ -100,11 +103,13 @@ class StreamReader:
         finally:
             stream.close()
 
-    def _put(self, item: Any) -> None:
+    def _put(self, item: Any) -> bool:
+        """Returns whether somebody still reads."""
         while not self._closed.is_set():
             with contextlib.suppress(queue.Full):
                 self._chunks.put(item, timeout=0.1)
-                return
+                return True
+        return False
 
 
 class _End:

@@ -116,12 +116,19 @@ def call_piece(arguments: str, name: str | None = None, call_id: str | None = No
 
 
 class Heard(list[ReplyDelta]):
-    """Keeps deltas; wants no more once it has `enough`."""
+    """Keeps deltas that say something; wants no more once it has `enough` and was then asked so often in silence.
 
-    def __init__(self, enough: int = 1_000_000) -> None:
+    A slow machine is asked in silence before and between deltas too: those say nothing and are not counted.
+    """
+
+    def __init__(self, enough: int = 1_000_000, silences: int = 0) -> None:
         super().__init__()
         self._enough = enough
+        self._silences = silences
 
     def take(self, delta: ReplyDelta) -> bool:
-        self.append(delta)
-        return len(self) < self._enough
+        if delta != TextDelta(""):
+            self.append(delta)
+        elif len(self) >= self._enough:
+            self._silences -= 1
+        return len(self) < self._enough or self._silences > 0

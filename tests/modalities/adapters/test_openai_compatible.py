@@ -165,9 +165,9 @@ def test_endpoint_that_is_silent_is_left_when_nobody_wants_more(
     """Between two pieces of a reply a cancel hangs up as well: `emit` is asked with an empty text."""
     endpoint.chunks = [chunk({"content": "well"})]
     endpoint.silent = "later"
-    heard = Heard(enough=3)
+    heard = Heard(enough=1, silences=2)
     assert model.generate(Prompt(HELLO), heard.take).finish_reason == "cancelled"
-    assert heard == [TextDelta("well"), TextDelta(""), TextDelta("")]
+    assert heard == [TextDelta("well")]
     assert endpoint.hung_up.wait(10)
 
 
@@ -176,9 +176,9 @@ def test_endpoint_that_has_not_begun_is_left_when_nobody_wants_more(
 ) -> None:
     """A cancel before the first byte of an answer returns at once."""
     endpoint.silent = "all"
-    heard = Heard(enough=1)
+    heard = Heard(enough=0, silences=1)
     assert model.generate(Prompt(HELLO), heard.take).finish_reason == "cancelled"
-    assert heard == [TextDelta("")]
+    assert heard == []
 
 
 def test_endpoint_is_given_up_after_its_longest_silence(endpoint: StandInEndpoint) -> None:
