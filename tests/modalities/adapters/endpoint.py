@@ -5,7 +5,7 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from modalities.ports import ChatMessage, ReplyDelta, Tool
+from modalities.ports import ChatMessage, ReplyDelta, TextDelta, Tool
 
 HELLO = (ChatMessage("system", "Be brief."), ChatMessage("user", "Hello"))
 WEATHER = Tool(
