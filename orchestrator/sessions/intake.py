@@ -66,6 +66,7 @@ class SpeechIntake:
         self._buffer: SpeechBuffer | None = None
         self._stream: DetectorStream | None = None
         self._kept_from: int | None = None
+        self._listen_at: int | None = None
         self._next_window = 0
         self._live = False
         self._reported = 0
@@ -108,6 +109,10 @@ class SpeechIntake:
     def keep_from(self, position: int | None) -> None:
         """What is held from `position` on may still be committed: unpaced sound must not overwrite it."""
         self._kept_from = position
+
+    def listen_at(self, position: int | None) -> None:
+        """The session decides something should the sound stay silent up to `position`: it is told there at once."""
+        self._listen_at = position
 
     def extent(self, start: int, stop: int) -> bytes:
         """Returns a copy of samples [start, stop), int16. Raises `LookupError` where they were overwritten."""
@@ -155,7 +160,8 @@ class SpeechIntake:
         self._next_window += count
 
     def _judged(self, first_window: int, probabilities: tuple[float, ...]) -> None:
-        """Passes probabilities on: every 100 ms, and at once where speech begins (barge-in waits for it)."""
+        """Passes probabilities on: every 100 ms, and at once where speech begins (barge-in waits for it) or where the
+        session can decide by the silence so far (`listen_at`)."""
         if not self._held:
             self._held_from = first_window
         elif first_window != self._held_from + len(self._held):
@@ -166,8 +172,14 @@ class SpeechIntake:
         for probability in probabilities:
             self._speech_windows = self._speech_windows + 1 if probability >= _SPEECH else 0
             began = began or self._speech_windows == BEGIN_WINDOWS
-        if began or len(self._held) * WINDOW >= _REPORT_SAMPLES:
+        if began or len(self._held) * WINDOW >= _REPORT_SAMPLES or self._is_awaited():
             self._flush()
+
+    def _is_awaited(self) -> bool:
+        """Whether what is held reaches the awaited position, in silence: speech has moved the decision on already."""
+        if self._listen_at is None or self._speech_windows:
+            return False
+        return self._reported < self._listen_at <= (self._held_from + len(self._held)) * WINDOW
 
     def _flush(self) -> None:
         held, self._held = tuple(self._held), []

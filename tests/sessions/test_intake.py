@@ -85,6 +85,32 @@ def test_intake_tells_a_beginning_at_once_and_else_ten_times_a_second_at_most() 
     assert len(ears.events) <= 10 * (33 + 120) * WINDOW / 16_000
 
 
+def test_intake_tells_silence_up_to_the_awaited_position_at_once() -> None:
+    """A decision that falls between two marks is not put off to the next one, and is told once."""
+    ears = Ears()
+    ears.hear(6, 900)
+    told = ears.events[-1].stop
+    ears.intake.listen_at(told + 2 * WINDOW)
+    ears.hear(2, 20)
+    assert ears.events[-1].stop == told + 2 * WINDOW
+    ears.hear(3, 20)
+    assert ears.events[-1].stop == told + 2 * WINDOW
+    ears.hear(1, 20)
+    assert ears.events[-1].stop == told + 6 * WINDOW
+
+
+def test_intake_awaits_nothing_where_speech_goes_on() -> None:
+    """At the awaited position somebody speaks: nothing is decided there, so the session is not woken for it."""
+    ears = Ears()
+    ears.hear(6, 900)
+    told = ears.events[-1].stop
+    ears.intake.listen_at(told + 2 * WINDOW)
+    ears.hear(3, 900)
+    assert ears.events[-1].stop == told
+    ears.hear(1, 900)
+    assert ears.events[-1].stop == told + 4 * WINDOW
+
+
 def test_intake_only_counts_where_nobody_detects() -> None:
     """With detection off the session learns how far the sound has come; detection begins again where it is then."""
     ears = Ears()
