@@ -24,13 +24,13 @@ class IdSequence:
     `tag` makes them unique between sessions.
     """
 
-    __slots__ = ("_next", "_tag")
+    __slots__ = ("_next", "tag")
 
     def __init__(self, tag: str) -> None:
-        self._tag = tag
+        self.tag = tag
         self._next = 0
 
     def take(self, prefix: str) -> str:
         """Returns the next id, for example ``item_k3Jd9s0a1b2c000004``."""
         self._next += 1
-        return f"{prefix}_{self._tag}{self._next:06d}"
+        return f"{prefix}_{self.tag}{self._next:06d}"

@@ -20,7 +20,7 @@ from orchestrator.scheduling.kinds import KIND_NAMES
 from orchestrator.scheduling.plan import FreeSlots, Withdrawn
 from orchestrator.scheduling.scheduler import Scheduler, SchedulerStatistics
 from orchestrator.scheduling.splice import Splice, ends_a_job
-from orchestrator.scheduling.work import Failed, Report, WorkKind
+from orchestrator.scheduling.work import REFUSED, Failed, Report, WorkKind
 
 Deliver = Callable[[Report], None]
 
@@ -127,7 +127,8 @@ class Dispatcher:
 
     def submit(self, job: Job) -> None:
         """Queues a job. Never waits: a refusal arrives as `Failed` with ``rate_limit_exceeded`` and a retry time, or
-        with ``worker_failed`` where nobody can do such work.
+        with ``worker_failed`` where nobody can do such work. A speculative job that would make others wait is refused
+        too; that is no overload, and counts for none.
 
         Raises `InvalidState` where nobody listens for the job's session.
         """
@@ -139,6 +140,9 @@ class Dispatcher:
         ticket = self._tickets[job.id] = _Ticket(job.session_id)
         if self._workers.hopeless(job.kind):
             self._deliver_soon(Failed(job.id, "worker_failed", f"{KIND_NAMES[job.kind]} is not available"))
+            return
+        if job.speculative and not self._scheduler.spares(job, self._workers.free()):
+            self._deliver_soon(Failed(job.id, REFUSED, f"{KIND_NAMES[job.kind]} has no time for guesses now"))
             return
         permit = self._limiter.acquire(now)
         if isinstance(permit, Refusal):
@@ -286,4 +290,4 @@ class Dispatcher:
 
 def _no_room(job: Job, refusal: Refusal) -> Failed:
     message = f"no room for more {job.kind} work now; try again in {refusal.retry_after_s:.1f} s"
-    return Failed(job.id, "rate_limit_exceeded", message, refusal.retry_after_s)
+    return Failed(job.id, REFUSED, message, refusal.retry_after_s)

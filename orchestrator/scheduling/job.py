@@ -19,7 +19,9 @@ class Job(Struct, frozen=True):
     """One piece of work of one session.
 
     `level` 0 unblocks a session, 1–3 follow the tier. Two jobs of one session and kind never overtake each other.
-    `deadline_us` is absolute; a job that has not ended by then fails with ``deadline_exceeded``.
+    `deadline_us` is absolute; a job that has not ended by then fails with ``deadline_exceeded``. A `speculative` job is
+    a guess at what will be asked next: it is taken only where it makes nobody wait (`Scheduler.spares`), and is then a
+    job like any other.
     """
 
     id: str
@@ -29,6 +31,7 @@ class Job(Struct, frozen=True):
     level: int
     created_us: int
     deadline_us: int
+    speculative: bool = False
 
     @property
     def kind(self) -> WorkKind:

@@ -48,7 +48,8 @@ class QueueBounds:
 
 @dataclass(frozen=True, slots=True)
 class SchedulerStatistics:
-    """`queued` and `running` are now, per kind; `queued_by_level` too. The rest counts since the start."""
+    """`queued` and `running` are now, per kind; `queued_by_level` too. The rest counts since the start; `declined` is
+    speculative work that was not taken."""
 
     queued: Mapping[WorkKind, int]
     queued_by_level: Mapping[int, int]
@@ -56,6 +57,7 @@ class SchedulerStatistics:
     running: Mapping[WorkKind, int]
     submitted: int
     refused: int
+    declined: int
     finished: int
     cancelled: int
     expired: int
@@ -131,6 +133,23 @@ class Scheduler:
         heapq.heappush(self._deadlines, (job.deadline_us, entry.sequence, job.id))
         self._enqueue(entry)
         return None
+
+    def spares(self, job: Job, free: Mapping[str, FreeSlots]) -> bool:
+        """Says whether a speculative job would make nobody wait: no other session's work of its kind waits, and less
+        than half of the places for it are taken by others. Of the kinds that run in batches only the first counts:
+        what comes next rides in the next batch whatever else is in it. What is refused is done later the ordinary way.
+        """
+        kind = job.kind
+        lane = self._lanes.get((job.session_id, kind))
+        own_queued, own_running = (len(lane.queued), lane.running is not None) if lane else (0, False)
+        if self._queued_of[kind] > own_queued:
+            self._counts["declined"] += 1
+            return False
+        running = self._running_of(kind)
+        places = running + sum(slots.jobs for slots in free.values() if slots.kind == kind)
+        spares = kind in BATCHED_KINDS or 2 * (running - own_running) < places
+        self._counts["declined"] += not spares
+        return spares
 
     def plan(self, now: int, free: Mapping[str, FreeSlots]) -> Plan:
         """Gives queued jobs to workers with room. Workers of one kind are filled evenly, the emptiest first."""
@@ -227,6 +246,7 @@ class Scheduler:
             running={kind: running[kind] for kind in KINDS},
             submitted=self._counts["submitted"],
             refused=self._counts["refused"],
+            declined=self._counts["declined"],
             finished=self._counts["finished"],
             cancelled=self._counts["cancelled"],
             expired=self._counts["expired"],
@@ -245,9 +265,12 @@ class Scheduler:
 
     def _expected_wait_s(self, kind: WorkKind) -> float:
         """Estimates how long the queue of a kind takes: jobs ahead · time per job / jobs done at a time."""
-        at_a_time = sum(entry.job.kind == kind for at in self._running.values() for entry in at.values())
+        at_a_time = self._running_of(kind)
         expected_s = self._queued_of[kind] * self._service_s[kind] / max(1, at_a_time)
         return min(max(expected_s, RETRY_AT_LEAST_S), RETRY_AT_MOST_S)
+
+    def _running_of(self, kind: WorkKind) -> int:
+        return sum(entry.job.kind == kind for at in self._running.values() for entry in at.values())
 
     # --- choosing -----------------------------------------------------------------------------------------------------
 

@@ -186,5 +186,8 @@ class Failed(Struct, frozen=True, tag="failed", omit_defaults=True):
 
 Report = Transcribed | Understood | ReplyText | ReplyCall | Replied | SpeechPiece | Spoke | Failed
 
+REFUSED = "rate_limit_exceeded"
+"""The code of a `Failed` whose job was never taken: there was no room for it."""
+
 ENDS_A_JOB = (Transcribed, Understood, Replied, Spoke, Failed)
 """Reports after which nothing more comes for their job."""

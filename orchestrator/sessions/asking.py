@@ -1,11 +1,11 @@
-"""What a response asks of the language model, and the shape in which it is to come.
+"""What is asked of a recogniser and of the language model, and the shape in which a response is to come.
 
-Both follow the session's settings, overridden by what the client asked for this one response.
+All follow the session's settings, overridden by what the client asked for this one response.
 """
 
 from msgspec import UNSET
 
-from orchestrator.scheduling.work import Reply, ToolSpec
+from orchestrator.scheduling.work import Reply, ToolSpec, Transcribe
 from orchestrator.sessions.conversation import Conversation, Entry, as_prompt
 from orchestrator.sessions.response import ResponseShape
 from orchestrator.wire.client import ItemReference, ResponseParams
@@ -32,12 +32,31 @@ def response_shape(
     )
 
 
-def reply_work(view: Session, params: ResponseParams, conversation: Conversation, cache_key: str) -> Reply:
-    """Returns the job of the language model. `params.input` replaces the conversation as context."""
+def transcribe_work(view: Session, start: int, stop: int, clip: str | None = None) -> Transcribe:
+    """Returns the job of the recogniser, with the hints that the client gave."""
+    language = prompt = None
+    transcription = view.audio.input.transcription
+    if transcription is not None:
+        language = None if transcription.language is UNSET else str(transcription.language) or None
+        prompt = "" if transcription.prompt is UNSET else str(transcription.prompt)
+        if transcription.keywords is not UNSET:
+            prompt = ", ".join((*((prompt,) if prompt else ()), *transcription.keywords))
+    return Transcribe(start=start, stop=stop, clip=clip, language=language, prompt=prompt or None)
+
+
+def reply_work(
+    view: Session,
+    params: ResponseParams,
+    conversation: Conversation,
+    cache_key: str,
+    foreseen: Entry | None = None,
+) -> Reply:
+    """Returns the job of the language model. `params.input` replaces the conversation as context; `foreseen` is an item
+    that the conversation does not hold yet."""
     instructions = view.instructions if params.instructions is None else params.instructions
     limit = view.max_output_tokens if params.max_output_tokens is None else params.max_output_tokens
     if params.input is None:
-        messages = conversation.prompt(instructions)
+        messages = conversation.prompt(instructions, foreseen)
     else:
         entries = [_given(conversation, given) for given in params.input]
         messages = as_prompt(instructions, [entry for entry in entries if entry is not None])

@@ -102,9 +102,7 @@ class Conversation:
         """
         after = self.place(entry.id, after)
         if after is None:
-            at = len(self._entries)
-            while at > 0 and self._entries[at - 1].began_us > entry.began_us:
-                at -= 1
+            at = self._place_by_time(entry)
         elif after == "root":
             at = 0
         else:
@@ -118,6 +116,12 @@ class Conversation:
         while len(self._entries) > self._max_items:
             self._by_id.pop(self._entries.pop(0).id)
         return self.previous_of(entry.id) if entry.id in self._by_id else None
+
+    def _place_by_time(self, entry: Entry) -> int:
+        at = len(self._entries)
+        while at > 0 and self._entries[at - 1].began_us > entry.began_us:
+            at -= 1
+        return at
 
     def remove(self, item_id: str, remember: bool = False) -> bool:
         """Takes an item out; says whether it was there. `remember` keeps its last state for late questions."""
@@ -171,18 +175,23 @@ class Conversation:
         )
         entry.item = structs.replace(entry.item, content=parts)
 
-    def prompt(self, instructions: str) -> tuple[PromptMessage, ...]:
-        """Returns the instructions and as many of the newest items as fit `prompt_chars`, oldest first.
+    def prompt(self, instructions: str, foreseen: Entry | None = None) -> tuple[PromptMessage, ...]:
+        """Returns the instructions and as many of the newest items as fit `prompt_chars`, oldest first; with `foreseen`
+        as it will be once that entry has been added in its time's place.
 
         Items without words (silence, unheard replies, speech still pending) are left out; the outputs of calls whose
         call fell off the edge too, since models refuse an answer to nothing.
         """
-        return as_prompt(instructions, self._newest())
+        entries = self._entries
+        if foreseen is not None:
+            at = self._place_by_time(foreseen)
+            entries = [*entries[:at], foreseen, *entries[at:]][-self._max_items :]
+        return as_prompt(instructions, self._newest(entries))
 
-    def _newest(self) -> list[Entry]:
+    def _newest(self, entries: list[Entry]) -> list[Entry]:
         budget = self._prompt_chars
         chosen: list[Entry] = []
-        for entry in reversed(self._entries):
+        for entry in reversed(entries):
             budget -= len(words_of(entry)) + 16
             if budget < 0 and chosen:
                 break

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from orchestrator.scheduling.job import Job
+from orchestrator.sessions.figures import TurnTimes
 from orchestrator.wire.server import ServerEvent
 from orchestrator.wire.session import AudioFormat
 
@@ -69,6 +70,13 @@ class ForgetClip:
 
 
 @dataclass(frozen=True, slots=True)
+class NoteTurn:
+    """Log how long the stages of an answer to a spoken turn took."""
+
+    times: TurnTimes
+
+
+@dataclass(frozen=True, slots=True)
 class CloseLinks:
     """Close every link; the session has ended."""
 
@@ -76,4 +84,15 @@ class CloseLinks:
     reason: str
 
 
-Effect = Emit | EmitAudio | Tell | Start | Cancel | FinishPlayout | FlushPlayout | ForgetClip | CloseLinks
+Effect = (
+    Emit
+    | EmitAudio
+    | Tell
+    | Start
+    | Cancel
+    | FinishPlayout
+    | FlushPlayout
+    | ForgetClip
+    | NoteTurn
+    | CloseLinks
+)

@@ -1,76 +1,36 @@
 """The user's side of a session (heart): speech to utterances, utterances to items and transcripts.
 
 Positions are 16 kHz samples since the stream began, so ``audio_*_ms`` on the wire are positions in milliseconds. Every
-utterance ends in exactly one final transcription job; drafts run while it is open and are shown as far as two agree.
+utterance ends in exactly one final transcript; drafts run while it is open and are shown as far as two agree.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
 from msgspec import UNSET
 
-from modalities.audio.patience import SemanticPatience
-from modalities.audio.segmenter import (
-    BEGIN_WINDOWS,
-    WINDOW,
-    Segmenter,
-    SegmenterSettings,
-    SegmentEvent,
-    SpeechBegan,
-    SpeechEnded,
-)
-from modalities.text.transcript import LocalAgreement
+from modalities.audio.segmenter import BEGIN_WINDOWS, WINDOW, SegmentEvent, SpeechBegan, SpeechEnded
 from orchestrator.buffers.timeline import SAMPLE_RATE_HZ, Timeline
 from orchestrator.errors import WireError
-from orchestrator.scheduling.work import Failed, Transcribe, Transcribed
+from orchestrator.scheduling.work import REFUSED, Failed, Transcribe, Transcribed
+from orchestrator.sessions.asking import transcribe_work
 from orchestrator.sessions.conversation import Conversation, Entry
+from orchestrator.sessions.drafts import Drafts
+from orchestrator.sessions.end_point import EndPoint
 from orchestrator.sessions.events import AudioHeard
+from orchestrator.sessions.figures import EarlyFigures, TurnTimes
 from orchestrator.sessions.outbound import Outbound
 from orchestrator.sessions.states import EAR, Ear, EarEvent, Machine
 from orchestrator.sessions.turns import Turn, TurnWindow
+from orchestrator.sessions.utterance import Attempt, Foreseen, Heard, Utterance
 from orchestrator.wire import server as wire
 from orchestrator.wire.items import OBJECT, InputAudio, Message
-from orchestrator.wire.session import SemanticVad, ServerVad, Session
+from orchestrator.wire.session import Session
 
 LEAST_COMMIT = SAMPLE_RATE_HZ // 10
 """A commit needs 100 ms of sound."""
 
-_MISSED_AT_MOST = 3 * WINDOW
-"""Of speech behind the end of a draft (96 ms): less than a word."""
-
 _STILL_COMING = SAMPLE_RATE_HZ
 """Sound that may overwrite the oldest of a full buffer before its commit is carried out."""
-
-
-@dataclass(slots=True)
-class Utterance:
-    """A stretch of the user's speech, from its start to its final transcript. `text` is what a draft made of the sound
-    up to `text_to`; a draft up to `drafted_to` may be under way."""
-
-    item_id: str
-    start: int
-    began_us: int
-    turn: Turn | None
-    stop: int = -1
-    answered: bool = False
-    added: bool = False
-    agreement: LocalAgreement = field(default_factory=LocalAgreement)
-    unsent: str = ""
-    draft_job: str | None = None
-    drafted_to: int = 0
-    text: str = ""
-    text_to: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Heard:
-    """A final transcript is in. `wants_reply`: the server makes the answer by itself."""
-
-    item_id: str
-    text: str
-    turn: Turn | None
-    wants_reply: bool
-    error: wire.ErrorBody | None = None
 
 
 class Listener:
@@ -83,6 +43,7 @@ class Listener:
         turns: TurnWindow,
         view: Session,
         interrupt: Callable[[], None],
+        figures: EarlyFigures,
     ) -> None:
         self.ear: Machine[Ear, EarEvent] = Machine("ear", EAR, Ear.QUIET)
         self.heard_to = 0
@@ -92,8 +53,9 @@ class Listener:
         self._view = view
         self._interrupt = interrupt
         self._timeline = Timeline()
-        self._segmenter: Segmenter | None = None
-        self._patience: SemanticPatience | None = None
+        self._end_point: EndPoint | None = None
+        self._drafts = Drafts(out, figures)
+        self._said: list[Heard] = []
         self._buffer_start = 0
         self._open: Utterance | None = None
         self._jobs: dict[str, Utterance] = {}
@@ -104,7 +66,37 @@ class Listener:
         """The first sample that may still be committed; None while nothing uncommitted matters."""
         if self._open is not None:
             return self._open.start
-        return self._buffer_start if self._segmenter is None else None
+        return self._buffer_start if self._end_point is None else None
+
+    @property
+    def listen_at(self) -> int | None:
+        """The position at which silence next decides something: an early attempt, then the end of the turn. None where
+        nobody is speaking."""
+        end_point = self._end_point
+        if end_point is None or self._open is None:
+            return None
+        is_before = end_point.segmenter.position < end_point.tail_stop and self._out.rules.early_replies
+        return min(end_point.tail_stop, end_point.certain_at) if is_before else end_point.certain_at
+
+    @property
+    def foreseen(self) -> Foreseen | None:
+        """What was said, should the turn end with the silence it is in; None unless that is likely, and answered."""
+        utterance, detection, end_point = self._open, self._view.audio.input.turn_detection, self._end_point
+        if utterance is None or utterance.early is None or detection is None or end_point is None:
+            return None
+        answer, stop = utterance.early.answer, utterance.early.work.stop
+        if answer is None or stop != end_point.tail_stop or end_point.is_doubtful or self.waiting:
+            return None
+        text = answer.text.strip()
+        if not text or not detection.create_response:
+            return None
+        return Foreseen(utterance.item_id, stop, utterance.began_us, text)
+
+    def take(self) -> tuple[Heard, ...]:
+        """Returns the final transcripts that came in since the last call."""
+        said = tuple(self._said)
+        self._said.clear()
+        return said
 
     # -- what the client sets ---------------------------------------------------------------------------------------
 
@@ -114,33 +106,17 @@ class Listener:
         self._view = view
         detection = view.audio.input.turn_detection
         if detection is None:
-            if self._segmenter is not None:
+            if self._end_point is not None:
                 # The silence before is not part of the buffer: it would fill it to the brim.
                 self._buffer_start = max(
                     self._buffer_start, self.heard_to if self._open is None else self._open.start
                 )
             self._drop_open()
-            self._segmenter = self._patience = None
-            return
-        settings = self._settings(detection)
-        self._patience = SemanticPatience(detection.eagerness) if isinstance(detection, SemanticVad) else None
-        if self._segmenter is None:
-            self._segmenter = Segmenter(settings)
-            self._segmenter.reset(self.heard_to)
+            self._end_point = None
+        elif self._end_point is None:
+            self._end_point = EndPoint(detection, self._out.rules.max_utterance_s, self.heard_to)
         else:
-            self._segmenter.configure(settings)
-
-    def _settings(self, detection: ServerVad | SemanticVad) -> SegmenterSettings:
-        longest = self._out.rules.max_utterance_s
-        if isinstance(detection, ServerVad):
-            return SegmenterSettings(
-                threshold=detection.threshold,
-                prefix_padding_ms=detection.prefix_padding_ms,
-                silence_ms=detection.silence_duration_ms,
-                max_utterance_s=longest,
-            )
-        patience = SemanticPatience(detection.eagerness)
-        return SegmenterSettings(silence_ms=patience.silence_ms(""), max_utterance_s=longest)
+            self._end_point.configure(detection)
 
     # -- sound ------------------------------------------------------------------------------------------------------
 
@@ -148,12 +124,14 @@ class Listener:
         """Sound has come with its speech probabilities."""
         self.heard_to = max(self.heard_to, event.stop)
         self._timeline.note(event.stop, event.at_us, event.live)
-        if self._segmenter is None:
+        end_point = self._end_point
+        if end_point is None:
             return
-        if self._patience is not None and self._open is not None:
-            self._be_patient(self._segmenter, self._patience, self._open)
-        self._follow(self._segmenter.observe(event.probabilities, event.first_window))
-        self._draft()
+        self._follow(end_point.observe(event, self._open))
+        if self._open is not None:
+            shown = self._view.audio.input.transcription is not None
+            clip = transcribe_work(self._view, 0, 0)
+            self._drafts.follow(self._open, end_point.segmenter, clip, shown, end_point.is_semantic)
 
     def _follow(self, segments: tuple[SegmentEvent, ...]) -> None:
         for segment in segments:
@@ -162,14 +140,6 @@ class Listener:
                     self._speech_began(segment.start_sample, segment.detected_sample - BEGIN_WINDOWS * WINDOW)
                 case SpeechEnded():
                     self._speech_ended(segment.stop_sample)
-
-    def _be_patient(self, segmenter: Segmenter, patience: SemanticPatience, utterance: Utterance) -> None:
-        """Grants the silence that the words so far ask for; words of a draft that missed the last of them say nothing:
-        a recogniser puts a full stop behind half a sentence too."""
-        missed = segmenter.last_speech_stop - utterance.text_to
-        text = utterance.text if missed <= _MISSED_AT_MOST else ""
-        longest = self._out.rules.max_utterance_s
-        segmenter.configure(SegmenterSettings(silence_ms=patience.silence_ms(text), max_utterance_s=longest))
 
     def _speech_began(self, start: int, spoken: int) -> None:
         """`start` includes the padding that the client asked for; the first word was `spoken` later."""
@@ -217,8 +187,8 @@ class Listener:
         else:
             self._out.emit(wire.SpeechStopped(utterance.item_id, position * 1_000 // SAMPLE_RATE_HZ))
         self.heard_to = max(self.heard_to, position)
-        if self._segmenter is not None:
-            self._segmenter.reset(position)
+        if self._end_point is not None:
+            self._end_point.segmenter.reset(position)
         detection = self._view.audio.input.turn_detection
         self.ear.on(EarEvent.COMMITTED)
         self._finish(utterance, position, detection is not None and detection.create_response)
@@ -228,33 +198,31 @@ class Listener:
         """Throws the uncommitted buffer away; words of it never reach anything."""
         self.heard_to = max(self.heard_to, position)
         self._buffer_start = position
-        if self._segmenter is not None:
-            self._segmenter.reset(position)
+        if self._end_point is not None:
+            self._end_point.segmenter.reset(position)
         self._drop_open()
         self._out.emit(wire.BufferCleared())
 
     def hang_up(self) -> None:
         """Nobody speaks any more: what was being said ends here and is written down. Who comes back begins anew."""
         self._speech_ended(self.heard_to)
-        if self._segmenter is not None:
-            self._segmenter.reset(self.heard_to)
+        if self._end_point is not None:
+            self._end_point.segmenter.reset(self.heard_to)
 
     def _drop_open(self) -> None:
         utterance = self._open
         if utterance is None:
             return
-        if utterance.draft_job is not None:
-            self._forget(utterance.draft_job)
+        self._drafts.forget(utterance)
         self._open = None
         self.ear.on(EarEvent.SPEECH_ENDED if self.waiting else EarEvent.CLEARED)
 
     # -- utterance to item ------------------------------------------------------------------------------------------
 
     def _finish(self, utterance: Utterance, stop: int, create_response: bool) -> None:
-        """Makes the item of an ended utterance and starts its final transcription."""
-        if utterance.draft_job is not None:
-            self._forget(utterance.draft_job)
-            utterance.draft_job = None
+        """Makes the item of an ended utterance and starts its final transcription, unless that has begun already."""
+        work = transcribe_work(self._view, utterance.start, stop)
+        attempt = self._drafts.finish(utterance, work)
         self._open = None
         self._buffer_start = stop
         utterance.stop = stop
@@ -279,78 +247,75 @@ class Listener:
         if utterance.unsent:
             self._delta(utterance, utterance.unsent)
             utterance.unsent = ""
-        job = self._out.start(
-            self._transcribe(utterance.start, stop, draft=False), self._out.rules.transcribe_within_us
-        )
-        self._jobs[job] = utterance
+        spoken = stop if self._end_point is None else min(stop, self._end_point.segmenter.last_speech_stop)
+        utterance.times = TurnTimes(self._timeline.at(spoken), self._out.now)
+        if attempt is None:
+            self._recognise(utterance, work)
+        else:
+            self._go_on(utterance, attempt)
+
+    def _recognise(self, utterance: Utterance, work: Transcribe) -> None:
+        self._jobs[self._out.start(work, self._out.rules.transcribe_within_us)] = utterance
+
+    def _go_on(self, utterance: Utterance, attempt: Attempt) -> None:
+        """Makes the early attempt the final transcription, or its answer the transcript."""
+        assert utterance.times is not None
+        utterance.times.early = "transcript"
+        self._jobs[attempt.job_id] = utterance
+        utterance.early = attempt
+        if attempt.answer is not None:
+            utterance.times.transcript_us = attempt.answered_us
+            self._answered(attempt.answer)
 
     def transcribe_clip(self, item_id: str, clip: str, turn: Turn | None) -> None:
         """Transcribes the sound that a client put into an item of its own."""
         utterance = Utterance(item_id, 0, self._out.now, turn, stop=0, added=True)
-        language, prompt = self._hints()
-        work = Transcribe(start=0, stop=0, clip=clip, language=language, prompt=prompt)
-        self._jobs[self._out.start(work, self._out.rules.transcribe_within_us)] = utterance
+        self._recognise(utterance, transcribe_work(self._view, 0, 0, clip))
         if self.ear.state is not Ear.HEARING:
             self.ear.on(EarEvent.COMMITTED)
-
-    def _transcribe(self, start: int, stop: int, draft: bool) -> Transcribe:
-        language, prompt = self._hints()
-        return Transcribe(start=start, stop=stop, draft=draft, language=language, prompt=prompt)
-
-    def _hints(self) -> tuple[str | None, str | None]:
-        transcription = self._view.audio.input.transcription
-        if transcription is None:
-            return None, None
-        language = None if transcription.language is UNSET else str(transcription.language) or None
-        prompt = "" if transcription.prompt is UNSET else str(transcription.prompt)
-        if transcription.keywords is not UNSET:
-            prompt = ", ".join((*((prompt,) if prompt else ()), *transcription.keywords))
-        return language, prompt or None
-
-    # -- drafts -----------------------------------------------------------------------------------------------------
-
-    def _draft(self) -> None:
-        """Starts a draft of the open utterance where one is due: at most one at a time."""
-        utterance = self._open
-        wanted = self._view.audio.input.transcription is not None or self._patience is not None
-        if utterance is None or utterance.draft_job is not None or not wanted:
-            return
-        rules = self._out.rules
-        fresh_us = (self.heard_to - utterance.drafted_to) * 1_000_000 // SAMPLE_RATE_HZ
-        length_us = (self.heard_to - utterance.start) * 1_000_000 // SAMPLE_RATE_HZ
-        if fresh_us < rules.draft_every_us or length_us > rules.max_draft_us:
-            return
-        utterance.drafted_to = self.heard_to
-        work = self._transcribe(utterance.start, self.heard_to, draft=True)
-        utterance.draft_job = self._out.start(work, rules.draft_every_us * 10)
-        self._jobs[utterance.draft_job] = utterance
 
     # -- reports ----------------------------------------------------------------------------------------------------
 
     def owns(self, job_id: str) -> bool:
-        return job_id in self._jobs
+        return job_id in self._jobs or self._drafts.owns(job_id)
 
     @property
     def waiting(self) -> bool:
         """Whether a final transcript is still to come."""
-        return any(u.stop >= 0 for u in self._jobs.values())
+        return bool(self._jobs)
 
-    def report(self, report: Transcribed | Failed) -> Heard | None:
-        """Takes a recogniser's answer; returns what was said once it is final."""
+    def report(self, report: Transcribed | Failed) -> None:
+        """Takes a recogniser's answer; `take` returns what was said once it is final."""
+        if not self._drafts.owns(report.job_id):
+            self._answered(report)
+            return
+        recognised = self._drafts.report(report)
+        if recognised is not None and isinstance(report, Transcribed):
+            utterance, work = recognised
+            self._drafted(utterance, report.text, work.stop)
+
+    def _answered(self, report: Transcribed | Failed) -> None:
+        """The last word of a final transcription."""
         utterance = self._jobs.pop(report.job_id)
-        if report.job_id == utterance.draft_job:
-            utterance.draft_job = None
-            if isinstance(report, Transcribed):
-                self._drafted(utterance, report.text)
-            return None
+        times = utterance.times
+        attempt, utterance.early = utterance.early, None
+        if attempt is not None and times is not None:
+            if isinstance(report, Failed) and report.code == REFUSED:
+                times.early = "none"
+                self._drafts.dropped()
+                self._recognise(utterance, attempt.work)
+                return
+            self._drafts.used(attempt, times.ended_us)
+        if times is not None and times.transcript_us is None:
+            times.transcript_us = self._out.now
         heard = (
             self._failed(utterance, report) if isinstance(report, Failed) else self._final(utterance, report)
         )
         if not self.waiting:
             self.ear.on(EarEvent.ALL_TRANSCRIBED)
-        return heard
+        self._said.append(heard)
 
-    def _drafted(self, utterance: Utterance, text: str) -> None:
+    def _drafted(self, utterance: Utterance, text: str, text_to: int) -> None:
         fresh = utterance.agreement.hypothesis(text)
         if fresh and self._view.audio.input.transcription is not None:
             if self._view.chorale is not UNSET:
@@ -358,11 +323,9 @@ class Listener:
             else:
                 utterance.unsent += fresh  # plain clients hear of an item only after it was added
         if utterance is self._open:
-            utterance.text, utterance.text_to = text, utterance.drafted_to
-            if self._segmenter is not None and self._patience is not None:
-                # The words may show that the silence since then was the end of the sentence.
-                self._be_patient(self._segmenter, self._patience, utterance)
-                self._follow(self._segmenter.settle())
+            utterance.text, utterance.text_to = text, text_to
+            if self._end_point is not None:
+                self._follow(self._end_point.settle(utterance))
 
     def _final(self, utterance: Utterance, report: Transcribed) -> Heard:
         text = report.text.strip()
@@ -373,18 +336,16 @@ class Listener:
                 self._delta(utterance, rest)
             usage = wire.DurationUsage(round((utterance.stop - utterance.start) / SAMPLE_RATE_HZ, 3))
             self._out.emit(wire.TranscriptionCompleted(utterance.item_id, 0, text, usage))
-        return Heard(utterance.item_id, text, utterance.turn, utterance.answered and bool(text))
+        return Heard(
+            utterance.item_id, text, utterance.turn, utterance.answered and bool(text), times=utterance.times
+        )
 
     def _failed(self, utterance: Utterance, report: Failed) -> Heard:
         self._conversation.set_transcript(utterance.item_id, "")
         error = wire.ErrorBody(type="server_error", message=report.message, code=report.code)
         if self._view.audio.input.transcription is not None:
             self._out.emit(wire.TranscriptionFailed(utterance.item_id, 0, error))
-        return Heard(utterance.item_id, "", utterance.turn, utterance.answered, error)
+        return Heard(utterance.item_id, "", utterance.turn, utterance.answered, error, utterance.times)
 
     def _delta(self, utterance: Utterance, text: str) -> None:
         self._out.emit(wire.TranscriptionDelta(utterance.item_id, 0, text))
-
-    def _forget(self, job_id: str) -> None:
-        self._jobs.pop(job_id, None)
-        self._out.cancel(job_id)

@@ -16,6 +16,8 @@ class Outbound:
         self.rules = rules
         self.now = 0
         self._session_id = session_id
+        # Counted apart: how many jobs there were shows in no id that a client sees.
+        self._jobs = IdSequence(ids.tag)
         self._effects: list[Effect] = []
 
     def emit(self, *events: ServerEvent) -> None:
@@ -27,9 +29,10 @@ class Outbound:
     def do(self, effect: Effect) -> None:
         self._effects.append(effect)
 
-    def start(self, work: Work, within_us: int, urgent: bool = False) -> str:
-        """Queues a job that must end within `within_us`; returns its id. `urgent` work unblocks the session."""
-        job_id = self.ids.take("job")
+    def start(self, work: Work, within_us: int, urgent: bool = False, speculative: bool = False) -> str:
+        """Queues a job that must end within `within_us`; returns its id. `urgent` work unblocks the session,
+        `speculative` work is taken only where it makes nobody wait."""
+        job_id = self._jobs.take("job")
         job = Job(
             id=job_id,
             session_id=self._session_id,
@@ -38,6 +41,7 @@ class Outbound:
             level=0 if urgent else int(self.rules.tier),
             created_us=self.now,
             deadline_us=self.now + within_us,
+            speculative=speculative,
         )
         self._effects.append(Start(job))
         return job_id

@@ -12,6 +12,7 @@ from orchestrator.flow.limiter import Limiter, Permit, Refusal
 from orchestrator.ids import random_id, session_secret
 from orchestrator.scheduling.dispatcher import Dispatcher
 from orchestrator.scheduling.job import Tier
+from orchestrator.sessions.figures import EarlyFigures
 from orchestrator.sessions.intake import Detector
 from orchestrator.sessions.links import LinkKind, SessionPort, SessionRequest
 from orchestrator.sessions.rules import SessionRules
@@ -33,6 +34,15 @@ class RegistrySettings:
     log_bytes: int = 16 * 1024 * 1024
 
 
+@dataclass(frozen=True, slots=True)
+class RegistryStatistics:
+    """`sessions` and `calls` are now; `early` counts over all sessions since the start."""
+
+    sessions: int
+    calls: int
+    early: EarlyFigures
+
+
 class Registry:
     """Implements `SessionDirectory`. `run` is its task; sessions live as tasks below it."""
 
@@ -47,6 +57,7 @@ class Registry:
         self._sessions: dict[str, SessionRunner] = {}
         self._calls: dict[str, SessionRunner] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._early_of_gone = EarlyFigures()
         self._draining = False
         self._empty = asyncio.Event()
         self._empty.set()
@@ -57,6 +68,12 @@ class Registry:
     @property
     def draining(self) -> bool:
         return self._draining
+
+    def statistics(self) -> RegistryStatistics:
+        early = replace(self._early_of_gone)
+        for runner in self._sessions.values():
+            early.add(runner.heart.early)
+        return RegistryStatistics(len(self._sessions), len(self._calls), early)
 
     # -- SessionDirectory -------------------------------------------------------------------------------------------
 
@@ -154,7 +171,8 @@ class Registry:
     def _gone(self, runner: SessionRunner, permit: Permit) -> None:
         runner.close()
         permit.succeeded(self._clock.now_us())
-        self._sessions.pop(runner.id, None)
+        if self._sessions.pop(runner.id, None) is not None:
+            self._early_of_gone.add(runner.heart.early)
         self._tasks.pop(runner.id, None)
         if runner.call_id is not None:
             self._calls.pop(runner.call_id, None)

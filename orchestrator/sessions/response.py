@@ -15,6 +15,7 @@ from modalities.text.heard import Segment, heard_prefix
 from modalities.text.sentences import Sentence, SentenceStream
 from orchestrator.ids import IdSequence
 from orchestrator.scheduling.work import Replied
+from orchestrator.sessions.figures import TurnTimes
 from orchestrator.wire import server as wire
 from orchestrator.wire.items import OBJECT, FunctionCall, Item, ItemStatus, Message, OutputAudio, OutputText
 from orchestrator.wire.session import AudioFormat
@@ -72,6 +73,8 @@ class ResponseRun:
         self.sent_samples = 0
         self.played_samples: int | None = None
         self.first_sound_us: int | None = None
+        self.times: TurnTimes | None = None
+        """Until they are noted, where it answers a spoken turn."""
         self.unspoken: deque[Sentence] = deque()
         self.spoken: list[Spoken] = []
         self.is_truncated = False

@@ -19,6 +19,7 @@ class SessionRules:
     text_grace_us: text counts as read once it has been delivered for this long.
     grace_us: how long a session without links waits for one to come back.
     buffer_s: seconds of sound that a session holds; what of a longer buffer is older cannot be committed.
+    early_replies: whether recognition and replies begin in the silence that may end a turn.
     drain_us: how long work in flight may take to settle once the session is to close.
     """
 
@@ -39,3 +40,4 @@ class SessionRules:
     speak_within_us: int = 60 * US_PER_S
     max_items: int = 2_000
     speech_output: bool = True
+    early_replies: bool = True

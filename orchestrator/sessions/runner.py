@@ -4,7 +4,7 @@ import asyncio
 import hmac
 import logging
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import assert_never
 
 from msgspec import structs
@@ -18,6 +18,7 @@ from orchestrator.scheduling.work import Failed, Report, SpeechPiece, Transcribe
 from orchestrator.sessions import effects as do
 from orchestrator.sessions import events as on
 from orchestrator.sessions.clips import ClipStore, named, unwritten_sound
+from orchestrator.sessions.figures import EarlyFigures
 from orchestrator.sessions.inbox import Inbox, InboxStatistics
 from orchestrator.sessions.intake import Detector, SpeechIntake
 from orchestrator.sessions.links import Link, LinkKind, LogEntry, LoggedAudio, LoggedEvent
@@ -42,6 +43,7 @@ class RunnerStatistics:
     pieces: int
     clip_bytes: int
     dropped_windows: int
+    early: EarlyFigures
 
 
 class SessionRunner:
@@ -175,6 +177,7 @@ class SessionRunner:
             pieces=len(self._pieces),
             clip_bytes=self._clips.held_bytes,
             dropped_windows=self._intake.dropped_windows,
+            early=replace(self._heart.early),
         )
 
     # -- inside -----------------------------------------------------------------------------------------------------
@@ -186,10 +189,12 @@ class SessionRunner:
         last = self._log.last
         for effect in self._heart.receive(event, self._now()):
             self._perform(effect)
-        if isinstance(event, on.ReportCame) and isinstance(event.report, SpeechPiece):
-            self._pieces.pop((event.report.job_id, event.report.index), None)  # not wanted, or sent by now
+        piece = event.report if isinstance(event, on.ReportCame) else None
+        if isinstance(piece, SpeechPiece) and not self._heart.holds(piece.job_id):
+            self._pieces.pop((piece.job_id, piece.index), None)  # not wanted, or sent by now
         self._intake.detecting = self._heart.view.audio.input.turn_detection is not None
         self._intake.keep_from(self._heart.keep_from)
+        self._intake.listen_at(self._heart.listen_at)
         if self._log.last != last:
             for link in self._links.values():
                 link.wake()
@@ -227,6 +232,9 @@ class SessionRunner:
                 for link in self._links.values():
                     if link.playout is not None:
                         link.playout.flush()
+            case do.NoteTurn():
+                stages = effect.times.stages_ms()
+                log.info("turn", extra={"session": self.id, **stages, "early": effect.times.early})
             case do.ForgetClip():
                 self._clips.forget(effect.clip)
             case do.CloseLinks():

@@ -12,7 +12,8 @@ from msgspec import UNSET, structs
 from orchestrator.clock import US_PER_S
 from orchestrator.errors import SessionClosed, WireError
 from orchestrator.ids import IdSequence
-from orchestrator.scheduling.work import Failed, Report, Transcribed, Understand, Understood
+from orchestrator.scheduling.work import Failed, Report, Transcribed
+from orchestrator.sessions.answering import Answering
 from orchestrator.sessions.clips import without_name
 from orchestrator.sessions.conversation import Conversation, Entry, words_of
 from orchestrator.sessions.effects import CloseLinks, Effect, ForgetClip
@@ -30,13 +31,17 @@ from orchestrator.sessions.events import (
     ReportCame,
     TimePassed,
 )
+from orchestrator.sessions.figures import EarlyFigures
+from orchestrator.sessions.head_start import HeadStart, Prospect
 from orchestrator.sessions.links import LinkKind
-from orchestrator.sessions.listening import Heard, Listener
+from orchestrator.sessions.listening import Listener
 from orchestrator.sessions.outbound import Outbound
 from orchestrator.sessions.rules import SessionRules
 from orchestrator.sessions.speaking import Speaker
 from orchestrator.sessions.states import LIFE, Ear, Life, LifeEvent, Machine
 from orchestrator.sessions.turns import Turn, TurnWindow
+from orchestrator.sessions.understanding import Understanding
+from orchestrator.sessions.utterance import Heard
 from orchestrator.wire import client, codec
 from orchestrator.wire import server as wire
 from orchestrator.wire.items import OBJECT, FunctionCallOutput, InputText, Item, Message
@@ -59,16 +64,20 @@ class Session:
         self._out = Outbound(view.id, IdSequence(tag), rules)
         self._conversation = Conversation(rules.max_items)
         self._turns = TurnWindow(rules.window_us)
-        self._speaker = Speaker(self._out, self._conversation, view, self._out.ids.take("conv"))
-        self._listener = Listener(self._out, self._conversation, self._turns, view, self._interrupted)
+        self.early = EarlyFigures()
+        self._head_start = HeadStart(self._out, self.early)
+        self._speaker = Speaker(
+            self._out, self._conversation, view, self._out.ids.take("conv"), self._head_start
+        )
+        self._answering = Answering(self._conversation, self._turns, self._speaker)
+        self._listener = Listener(
+            self._out, self._conversation, self._turns, view, self._answering.interrupt, self.early
+        )
         self._life: Machine[Life, LifeEvent] = Machine("life", LIFE, Life.WAITING)
         self._links: dict[str, LinkKind] = {}
         self._sent: dict[str, int] = {}
-        self._understanding: dict[str, str] = {}
+        self._understanding = Understanding(self._out)
         self._clips: dict[str, str] = {}
-        self._reply_due = False
-        self._failure: wire.ErrorBody | None = None
-        self._owed = False
         self._type_settled = False
         self._expires = now + rules.max_session_us
         self._until = now + rules.grace_us
@@ -94,6 +103,15 @@ class Session:
     def keep_from(self) -> int | None:
         """The first sample that the session may still want transcribed; None where nothing is held."""
         return self._listener.keep_from
+
+    @property
+    def listen_at(self) -> int | None:
+        """The position at which silence decides something next; None where nobody is speaking."""
+        return self._listener.listen_at
+
+    def holds(self, job_id: str) -> bool:
+        """Whether sound that this job has made may still be wanted, though it was not sent."""
+        return self._head_start.owns(job_id)
 
     @property
     def conversation(self) -> Conversation:
@@ -142,8 +160,13 @@ class Session:
                 self._end(event.reason, now)
             case _:
                 assert_never(event)
+        for heard in self._listener.take():
+            self._forget_clip(heard.item_id)
+            self._heard(heard)
         self._speaker.advance()
-        self._maybe_reply()
+        if self._links:  # a client that lost its connection gets its answer when it is back
+            self._answering.advance(self._listener)
+        self._head_start.follow(self._prospect())
         self._maybe_settle(now)
         return self._out.take()
 
@@ -199,7 +222,7 @@ class Session:
             self._speaker.busy
             or self._listener.waiting
             or self._listener.ear.state is Ear.HEARING
-            or (self._reply_due and bool(self._links))
+            or (self._answering.is_due and bool(self._links))
             or not self._speaker.playback.is_silent
         )
         if not busy:
@@ -211,59 +234,29 @@ class Session:
 
     # -- turns ------------------------------------------------------------------------------------------------------
 
-    def _interrupted(self) -> None:
-        self._owed = self._speaker.interrupt() or self._owed
-
-    def _maybe_reply(self) -> None:
-        """Answers a turn once all of it is in and somebody is there to hear it: a client that lost its connection gets
-        its answer when it is back."""
-        if not (self._reply_due or self._failure) or not self._links or self._speaker.current is not None:
-            return
-        if self._listener.ear.state is not Ear.QUIET or self._conversation.pending():
-            return
-        failure, self._failure = self._failure, None
-        if self._reply_due:
-            self._reply_due = self._owed = False
-            self._speaker.create(client.ResponseParams(), self._turns.turn.id, automatic=True)
-        elif failure is not None:
-            self._speaker.fail(client.ResponseParams(), failure, self._turns.turn.id)
+    def _prospect(self) -> Prospect | None:
+        is_open = self._life.state is Life.OPEN and bool(self._links) and self.view.type != "transcription"
+        return self._answering.prospect(self._listener) if is_open and self._rules.early_replies else None
 
     def _heard(self, heard: Heard) -> None:
         """A final transcript is in."""
         if self._conversation.get(heard.item_id) is None:
             return  # the client has deleted what was said
         if heard.text:
-            job = self._out.start(Understand(text=heard.text), self._rules.understand_within_us)
-            self._understanding[job] = heard.item_id
-        if self.view.type == "transcription":
-            return
-        if not heard.text and self._owed:
-            self._reply_due = True
-        elif heard.error is not None:
-            self._failure = heard.error if heard.wants_reply else self._failure
-        elif heard.wants_reply:
-            self._reply_due = True
+            self._understanding.start(heard.item_id, heard.text)
+        if self.view.type != "transcription":
+            self._answering.heard(heard)
 
     def _report(self, report: Report) -> None:
         if self._listener.owns(report.job_id):
             if isinstance(report, Transcribed | Failed):
-                heard = self._listener.report(report)
-                if heard is not None:
-                    self._forget_clip(heard.item_id)
-                    self._heard(heard)
+                self._listener.report(report)
         elif self._speaker.owns(report.job_id):
             self._speaker.report(report)
-        elif report.job_id in self._understanding:
-            item_id = self._understanding.pop(report.job_id)
-            if isinstance(report, Understood):
-                self._understood(item_id, report)
-
-    def _understood(self, item_id: str, report: Understood) -> None:
-        extension = self.view.chorale
-        if extension is UNSET or "chorale.token" not in extension.events:
-            return
-        slots = tuple(wire.Slot(s.name, s.value, round(s.confidence, 4)) for s in report.slots)
-        self._out.emit(wire.TokenUnderstood(item_id, report.intent, round(report.confidence, 4), slots))
+        elif self._head_start.owns(report.job_id):
+            self._head_start.report(report)
+        elif self._understanding.owns(report.job_id):
+            self._understanding.report(report, self.view)
 
     # -- what clients say -------------------------------------------------------------------------------------------
 
@@ -333,8 +326,7 @@ class Session:
         self._speaker.create(params, self._turns.turn.id)
         if not aside:
             self._turns.close()
-            self._reply_due = self._owed = False
-            self._failure = None
+            self._answering.asked()
 
     def _retrieve(self, item_id: str) -> None:
         entry = self._conversation.get(item_id)
@@ -363,7 +355,7 @@ class Session:
         if typed:
             # Before the item is placed: what the user interrupts must not stand between his words.
             self._turns.sign(sent, speaking=self._listener.ear.state is not Ear.QUIET)
-            self._interrupted()
+            self._answering.interrupt()
         item, clip = without_name(structs.replace(item, id=item_id, object=OBJECT, status="completed"))
         entry = Entry(item, began_us=sent, pending=clip is not None)
         previous = self._conversation.add(entry, event.previous_item_id)
@@ -373,9 +365,8 @@ class Session:
             self._listener.transcribe_clip(item_id, clip, None)
         if typed:
             self._turns.turn.items.append(item_id)
-            self._reply_due = True
-            job = self._out.start(Understand(text=words_of(entry)), self._rules.understand_within_us)
-            self._understanding[job] = item_id
+            self._answering.typed()
+            self._understanding.start(item_id, words_of(entry))
 
     def _is_typed_turn(self, item: Item) -> bool:
         extension = self.view.chorale

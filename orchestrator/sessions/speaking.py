@@ -8,7 +8,6 @@ from typing import Literal
 
 from msgspec import UNSET
 
-from modalities.text.sentences import speakable
 from orchestrator.errors import WireError
 from orchestrator.scheduling.work import (
     Failed,
@@ -16,31 +15,36 @@ from orchestrator.scheduling.work import (
     ReplyCall,
     ReplyText,
     Report,
-    Speak,
     SpeechPiece,
     Spoke,
 )
 from orchestrator.sessions.asking import reply_work, response_shape
 from orchestrator.sessions.conversation import Conversation, Entry
-from orchestrator.sessions.effects import EmitAudio
+from orchestrator.sessions.effects import EmitAudio, NoteTurn
+from orchestrator.sessions.figures import TurnTimes
+from orchestrator.sessions.head_start import Guess, HeadStart, Prospect, carry_over
 from orchestrator.sessions.hearing import Hearing
 from orchestrator.sessions.outbound import Outbound
 from orchestrator.sessions.playback import Playback
-from orchestrator.sessions.response import ResponseRun, ResponseShape, Spoken
+from orchestrator.sessions.response import ResponseRun, ResponseShape
 from orchestrator.sessions.states import MOUTH, Machine, Mouth, MouthEvent
+from orchestrator.sessions.voicing import Voicing
 from orchestrator.wire import server as wire
 from orchestrator.wire.client import ItemReference, ResponseParams
 from orchestrator.wire.items import Item, ItemStatus
 from orchestrator.wire.session import Session
-
-_SENTENCES_AT_ONCE = 4
 
 
 class Speaker:
     """Makes responses out of prompts and worker reports, and takes them back."""
 
     def __init__(
-        self, out: Outbound, conversation: Conversation, view: Session, conversation_id: str
+        self,
+        out: Outbound,
+        conversation: Conversation,
+        view: Session,
+        conversation_id: str,
+        head_start: HeadStart,
     ) -> None:
         self.mouth: Machine[Mouth, MouthEvent] = Machine("mouth", MOUTH, Mouth.SILENT)
         self.view = view
@@ -51,6 +55,8 @@ class Speaker:
         self._out = out
         self._conversation = conversation
         self._conversation_id = conversation_id
+        self._head_start = head_start
+        self._voicing = Voicing(out, self.playback)
         self._hearing = Hearing(out, conversation)
         self._asides: dict[str, ResponseRun] = {}
         self._params: dict[str, ResponseParams] = {}
@@ -64,9 +70,16 @@ class Speaker:
 
     # -- beginning --------------------------------------------------------------------------------------------------
 
-    def create(self, params: ResponseParams, turn_id: int, automatic: bool = False) -> ResponseRun:
+    def create(
+        self,
+        params: ResponseParams,
+        turn_id: int,
+        automatic: bool = False,
+        times: TurnTimes | None = None,
+    ) -> ResponseRun:
         """Begins a response. Raises `WireError` where one runs already in the default conversation. `automatic`: the
-        server makes it by itself, and makes it again should it be taken back unheard for nothing."""
+        server makes it by itself, and makes it again should it be taken back unheard for nothing. `times` are noted
+        where it answers a spoken turn."""
         aside = params.conversation == "none"
         if not aside and self.current is not None:
             raise WireError(
@@ -81,6 +94,7 @@ class Speaker:
                     "invalid_value", f"There is no item '{given.id}' in the conversation", "response.input"
                 )
         run = ResponseRun(self._out.ids, shape, turn_id, automatic)
+        run.times = times
         if aside:
             self._asides[run.id] = run
         else:
@@ -100,8 +114,30 @@ class Speaker:
                 params = self._params.pop(run.id)
                 run.asked_us = self._out.now
                 work = reply_work(self.view, params, self._conversation, self._conversation_id)
+                guess = self._head_start.take(work)
+                if guess is not None:
+                    self._go_on(run, guess)
+                    continue
                 run.reply_job = self._out.start(work, self._out.rules.reply_within_us)
                 self._owners[run.reply_job] = run
+
+    def _go_on(self, run: ResponseRun, guess: Guess) -> None:
+        """Makes a guess that came true the reply: what was held of it happens now."""
+        carry_over(guess, run.times)
+        run.reply_job = guess.job_id
+        self._voicing.prepared = guess.prepared
+        self._owners[guess.job_id] = run
+        for report in guess.held:
+            if self.owns(report.job_id):
+                self.report(report)
+        self._voicing.take_back()
+
+    def foresee(self, silence: tuple[str, int], entry: Entry) -> Prospect:
+        """Returns what would be asked if the user's turn ended with this entry."""
+        params = ResponseParams()
+        work = reply_work(self.view, params, self._conversation, self._conversation_id, entry)
+        speaks = self._shape(params).modality == "audio"
+        return Prospect(silence, work, speaks, self.view.audio.output.speed)
 
     def _shape(self, params: ResponseParams) -> ResponseShape:
         aside = params.conversation == "none"
@@ -122,6 +158,8 @@ class Speaker:
     def report(self, report: Report) -> None:
         """Takes what a model or the synthesiser answered for a response that still wants it."""
         run = self._owners[report.job_id]
+        if run.times is not None and run.times.token_us is None and isinstance(report, ReplyText | ReplyCall):
+            run.times.token_us = self._out.now
         match report:
             case ReplyText():
                 self._more_text(run, report.text)
@@ -156,17 +194,7 @@ class Speaker:
         self._speak(run)
 
     def _speak(self, run: ResponseRun) -> None:
-        """Starts the synthesis of the next sentences: a few at a time, and none while a call has enough to play. So a
-        long reply overflows no queue, and none of its sentences grows old in one."""
-        while run.unspoken and run.open_sentences < _SENTENCES_AT_ONCE and not self.playback.is_far_ahead:
-            sentence = run.unspoken.popleft()
-            text = speakable(sentence.text)
-            if not text.strip():
-                continue
-            job = self._out.start(
-                Speak(text=text, speed=self.view.audio.output.speed), self._out.rules.speak_within_us
-            )
-            run.spoken.append(Spoken(job, sentence.start, sentence.stop))
+        for job in self._voicing.speak(run, self.view.audio.output.speed):
             self._owners[job] = run
 
     def _more_call(self, run: ResponseRun, report: ReplyCall) -> None:
@@ -196,6 +224,9 @@ class Speaker:
         if not run.add_sound(report.job_id, report.samples, self._out.now):
             return
         self.audio_started = True
+        if run.times is not None and run.times.sound_us is None:
+            run.times.sound_us = self._out.now
+            self._note(run)
         self._out.do(
             EmitAudio(
                 run.id,
@@ -236,6 +267,7 @@ class Speaker:
     def _leave(self, run: ResponseRun) -> None:
         """Forgets a finished response's claims; what still sounds of it stays known."""
         self._params.pop(run.id, None)
+        self._note(run)
         self.playback.finish(run)
         if not run.in_conversation:
             self._asides.pop(run.id, None)
@@ -245,6 +277,12 @@ class Speaker:
         self._hearing.remember(run)
         is_silent = self.playback.is_silent
         self.mouth.on(MouthEvent.REPLY_ENDED if is_silent else MouthEvent.REPLY_ENDED_SOUNDING)
+
+    def _note(self, run: ResponseRun) -> None:
+        """Once for an answer to a spoken turn: at its first sound, or at its end where it had none."""
+        times, run.times = run.times, None
+        if times is not None and times.token_us is not None:
+            self._out.do(NoteTurn(times))
 
     def _stop(
         self,

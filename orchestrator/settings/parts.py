@@ -34,6 +34,7 @@ def registry_settings(settings: Settings) -> RegistrySettings:
         max_utterance_s=sessions.max_utterance_s,
         buffer_s=sessions.buffer_s,
         speech_output=speaks,
+        early_replies=sessions.early_replies,
     )
     return RegistrySettings(
         defaults, rules, settings.server.max_sessions, sessions.log_events, sessions.log_bytes

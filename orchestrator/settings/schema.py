@@ -70,6 +70,7 @@ class Sessions(Section):
     text_grace_ms: NotNegative = 300
     max_utterance_s: Annotated[float, Field(ge=1, le=600)] = 60.0
     draft_every_ms: Annotated[int, Field(ge=100)] = 400
+    early_replies: bool = True
     buffer_s: Annotated[float, Field(ge=10, le=1_200)] = 120.0
 
 

@@ -1,0 +1,49 @@
+"""Sentences of replies on their way to the synthesiser (heart): how many at a time, and which was begun early."""
+
+from modalities.text.sentences import speakable
+from orchestrator.scheduling.work import Speak
+from orchestrator.sessions.head_start import Prepared
+from orchestrator.sessions.outbound import Outbound
+from orchestrator.sessions.playback import Playback
+from orchestrator.sessions.response import ResponseRun, Spoken
+
+_SENTENCES_AT_ONCE = 4
+
+
+class Voicing:
+    """Starts the synthesis of sentences. One that is `prepared` when its sentence is due is not made again."""
+
+    def __init__(self, out: Outbound, playback: Playback) -> None:
+        self.prepared: Prepared | None = None
+        self._out = out
+        self._playback = playback
+
+    def speak(self, run: ResponseRun, speed: float) -> tuple[str, ...]:
+        """Starts the next sentences of a reply and returns their jobs: a few at a time, and none while a call has
+        enough to play. So a long reply overflows no queue, and none of its sentences grows old in one."""
+        jobs = []
+        while run.unspoken and run.open_sentences < _SENTENCES_AT_ONCE and not self._playback.is_far_ahead:
+            sentence = run.unspoken.popleft()
+            text = speakable(sentence.text)
+            if not text.strip():
+                continue
+            if run.times is not None and run.times.sentence_us is None:
+                run.times.sentence_us = self._out.now
+            job = self._job(Speak(text=text, speed=speed))
+            run.spoken.append(Spoken(job, sentence.start, sentence.stop))
+            jobs.append(job)
+        return tuple(jobs)
+
+    def _job(self, work: Speak) -> str:
+        prepared, self.prepared = self.prepared, None
+        if prepared is not None:
+            if prepared.work == work:
+                return prepared.job_id
+            self._out.cancel(prepared.job_id)
+        return self._out.start(work, self._out.rules.speak_within_us)
+
+    def take_back(self) -> None:
+        """Nobody has asked for what is prepared."""
+        prepared, self.prepared = self.prepared, None
+        if prepared is not None:
+            self._out.cancel(prepared.job_id)
