@@ -20,6 +20,9 @@ _log = logging.getLogger(__name__)
 
 SILENT_PIECE = SPEECH_RATE_HZ // 50
 STALL_TICK_US = US_PER_S
+STALL_MARGIN = SPEECH_RATE_HZ // 5
+"""Filled silence stays so far (200 ms) behind the clock: the first packets after an outage come late by the line's
+jitter and would else find their places taken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,9 +149,11 @@ class SoundReceiver:
         self._hand_on()
         if self._decoder is not None:
             self._append(self._decoder.end())
-        target = self._placement.now(now_us)
+        target = self._placement.now(now_us) - STALL_MARGIN
         if target - SILENT_PIECE <= self._intake.position:
             return
+        # What comes after is not to begin with the sound that the decoder remembers.
+        self._decoder = None
         self._stalls += 1
         self._placement.skip_to(target)
         self._position = target - SILENT_PIECE

@@ -15,7 +15,8 @@ TOLERANCE = SPEECH_RATE_HZ // 100
 """Stamps that are off by no more than this (10 ms) still continue the sound: some senders round them."""
 
 MAX_CONCEALED = SPEECH_RATE_HZ * 60 // 1_000
-"""Longer losses (over 60 ms) are silence: a decoder's guess is a whisper by then."""
+"""So much of a loss (60 ms) is guessed; the rest is silence, and a new decoder goes on behind it: one that remembers
+begins its next packet with the sound from before the loss, at up to full level."""
 
 LEAP_US = 2 * US_PER_S
 MAX_DRIFT = 2_000
@@ -186,8 +187,12 @@ class Placement:
             self._end += samples
             return (step,)
         self._end = position + samples
-        if ordered.missing and codec is SoundCodec.OPUS and _concealable(gap, last):
+        if not ordered.missing or codec is not SoundCodec.OPUS or last == 0 or gap % last:
+            return (Begin(position, fresh=False), step)
+        if gap <= MAX_CONCEALED:
             return (Conceal(gap // last, last), step)
+        if gap <= ordered.missing * last:
+            return (Conceal(MAX_CONCEALED // last, last), Begin(position, fresh=True), step)
         return (Begin(position, fresh=False), step)
 
     def _behind(self, ordered: Ordered, samples: int) -> tuple[Step, ...]:
@@ -223,7 +228,3 @@ class Placement:
     def _position(self, ticks: int) -> int:
         assert self._codec is not None
         return self._origin_position + ticks * SPEECH_RATE_HZ // self._codec.clock_hz
-
-
-def _concealable(gap: int, last: int) -> bool:
-    return last > 0 and gap <= MAX_CONCEALED and gap % last == 0
