@@ -84,7 +84,7 @@ def test_a_person_at_a_terminal_is_asked_answered_and_may_leave_by_ctrl_c() -> N
     with answering() as server:
         ours, theirs = pty.openpty()
         source = "from orchestrator.cli.main import main; main()"
-        command = [sys.executable, "-c", source, "chat", "--url", server.url]
+        command = [sys.executable, "-X", "faulthandler", "-c", source, "chat", "--url", server.url]
         with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=subprocess.PIPE) as chatting:
             os.close(theirs)
             try:
@@ -93,6 +93,9 @@ def test_a_person_at_a_terminal_is_asked_answered_and_may_leave_by_ctrl_c() -> N
                 assert b"It is twelve o'clock." in read_until(ours, b"you> ")
                 chatting.send_signal(signal.SIGINT)
                 assert chatting.wait(60) == 130
+            except subprocess.TimeoutExpired:
+                chatting.send_signal(signal.SIGABRT)  # tells in which line it hangs
+                pytest.fail(f"Ctrl-C was not followed: {chatting.communicate()[1].decode()}")
             finally:
                 chatting.kill()
                 os.close(ours)
