@@ -204,6 +204,13 @@ class SessionMachine(RuleBasedStateMachine):
         }
         assert {error["code"] for error in self.talk.errors()} <= allowed
 
+    @invariant()
+    def guesses_are_seen_by_nobody(self) -> None:
+        """Sound is sent of jobs only that are not held, and what is held is under way or in."""
+        assert not any(self.talk.heart.holds(piece.job_id) for piece in self.talk.sound)
+        taken_back = {job.id for job in self.talk.taken_back}
+        assert not any(self.talk.heart.holds(job_id) for job_id in taken_back)
+
     def teardown(self) -> None:
         """Whatever happened, what began ends; a session whose links are gone ends too; a later event does nothing."""
         self._finish_everything()
@@ -213,6 +220,9 @@ class SessionMachine(RuleBasedStateMachine):
         self.talk.wait(20_000)
         assert self.talk.heart.life is Life.CLOSED
         assert self.talk.typed("anyone?") == []
+        early = self.talk.heart.early
+        assert early.replies_started == early.replies_used + early.replies_dropped
+        assert early.transcripts_started == early.transcripts_used + early.transcripts_dropped
 
     def _finish_everything(self) -> None:
         """The user falls silent, and all workers answer."""
