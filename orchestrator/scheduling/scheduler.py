@@ -4,7 +4,8 @@ Rules, in the order in which they bind:
 1. Jobs of one session and kind are a *lane*: at most one of them is with a worker, in the order of submission. They
    never overtake each other; a session's language and speech jobs are different lanes and overlap.
 2. A lane stands in the level of its most urgent job: what blocks an unblocking job is as urgent as that job.
-3. Levels share the workers by weight (`priority`); within a level the first come is the first served.
+3. Levels share the workers by weight (`priority`); within a level the first come is the first served, drafts behind
+   everything else: who waits for a transcript waits for nobody's draft that has not begun.
 4. Jobs of a lost worker go to the front of their level. A job is repeated at most `REPEATS` times, the last time
    alone on its worker, so that it does not take others down with it; after that it has failed.
 5. Every job ends exactly once: finished, withdrawn (cancelled, expired, its session gone) or failed.
@@ -75,7 +76,8 @@ class _Entry:
 
     @property
     def rank(self) -> Rank:
-        return (0 if self.losses else 1, self.sequence)
+        is_draft = isinstance(self.job.work, Transcribe) and self.job.work.draft
+        return (0 if self.losses else 2 if is_draft else 1, self.sequence)
 
     @property
     def alone(self) -> bool:

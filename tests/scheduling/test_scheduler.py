@@ -42,6 +42,14 @@ def test_scheduler_first_come_is_first_served_within_a_level() -> None:
     assert _drain(scheduler) == ["j0", "j1", "j2", "j3", "j4"]
 
 
+def test_scheduler_drafts_wait_for_transcripts() -> None:
+    """A draft that has not begun gives way to finals that came later; among themselves drafts keep their order."""
+    scheduler = Scheduler()
+    for n, draft in enumerate((True, True, False, False)):
+        _submit(scheduler, job(f"j{n}", f"s{n}", Transcribe(0, S, draft=draft)))
+    assert _drain(scheduler, "asr") == ["j2", "j3", "j0", "j1"]
+
+
 def test_scheduler_unblocking_work_goes_before_paid_tiers() -> None:
     """Level 0, then platinum, gold and silver, while each has one job."""
     scheduler = Scheduler()
