@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Modality = Literal["speech", "text", "caption", "form"]
-"""speech: what a recogniser heard; text: what was typed; caption: a client's own transcript; form: structured tokens."""
+"""speech: what a recogniser heard; text: what was typed; caption: a client's transcript; form: structured tokens."""
 
 VECTOR_DIMENSIONS = 128
 VECTOR_ONE = 32_767
@@ -20,10 +20,10 @@ NO_VECTOR: NDArray[np.int16] = np.zeros(0, dtype=np.int16)
 class Fact:
     """A typed value of a text. Two facts of one kind agree if and only if their `value` is equal.
 
-    Kinds: number, ordinal, time (``19:30``; ``7:30`` where the half of the day is open), half_day (``am``, ``pm``), weekday,
-    relative_day (``+1``), date (``--12-24``, ``2026-12-24``), duration (seconds), money (``USD 15.00``), negation (``not``),
-    polarity (the antonym pair and its side: ``on/off:on``), spelling (letters). `start` and `stop` are characters of
-    the text, -1 where a fact was not read from it.
+    Kinds: number, ordinal, time (``19:30``; ``7:30`` where the half of the day is open), half_day (``am``, ``pm``),
+    weekday, relative_day (``+1``), date (``--12-24``, ``2026-12-24``), duration (seconds), money (``USD 15.00``),
+    negation (``not``), polarity (the antonym pair and its side: ``on/off:on``), spelling (letters). `start` and `stop`
+    are characters of the text, -1 where a fact was not read from it.
     """
 
     kind: str
@@ -62,10 +62,10 @@ class Token:
 class Observation:
     """One modality's claim about what the user means, said between `start_us` and `stop_us`.
 
-    `normal` is the normalised text (lower case, digits, contractions opened). `vector` is the whitened sentence vector: int16,
-    `VECTOR_DIMENSIONS` long and of length `VECTOR_ONE`, empty where there is none. `prosody` are standardised numbers,
-    empty where there was no sound: an absent modality is never a measured zero. `log_probability` is the recogniser's
-    mean per token, `revision` counts the passes over one utterance (draft, final, repeated).
+    `normal` is the normalised text (lower case, digits, contractions opened). `vector` is the whitened sentence vector:
+    int16, `VECTOR_DIMENSIONS` long and of length `VECTOR_ONE`, empty where there is none. `prosody` are standardised
+    numbers, empty where there was no sound: an absent modality is never a measured zero. `log_probability` is the
+    recogniser's mean per token, `revision` counts the passes over one utterance (draft, final, repeated).
     """
 
     id: str
