@@ -71,6 +71,9 @@ class SessionRunner:
         self._log: OutputLog[LogEntry] = OutputLog(*log_bounds)
         self._links: dict[str, Link] = {}
         self._told = 0
+        self._shown = 0
+        self._alarm: asyncio.TimerHandle | None = None
+        self._alarm_us = 0
         self._pieces: dict[tuple[str, int], bytes] = {}
         self._clips = ClipStore()
         self._intake = SpeechIntake(detector, int(rules.buffer_s * 16_000), self._now, self._inbox.put_nowait)
@@ -110,6 +113,7 @@ class SessionRunner:
             self._links[link.id] = link
             # At once and not by the inbox: nothing may reach a link before its session.created.
             self._step(on.LinkJoined(link.id, link.kind))
+            self._wake_links()
         return cursor  # and not the log's end: what its coming set off is for it too
 
     def detach(self, link_id: str) -> None:
@@ -150,20 +154,19 @@ class SessionRunner:
     async def run(self) -> None:
         """Lives until the session has ended. Cancelling it ends the session at once. `close` comes after it."""
         while (deadline := self._heart.deadline) is not None:
-            events: list[on.Event] = []
-            try:
-                async with asyncio.timeout(max(0, deadline - self._now()) / US_PER_S):
-                    events = await self._inbox.take()
-            except TimeoutError:
-                events = [on.TimePassed()]
+            self._set_alarm(deadline)
+            events = await self._inbox.take()
             self._follow_playout()
             for event in events:
                 self._step(event)
+            self._wake_links()  # once for all of them: a link sends what is there in one write
 
     def close(self) -> None:
         """Lets go of links, jobs and sound. Idempotent."""
         self._close_links(1001, "The session has ended.")
         self._inbox.close()
+        if self._alarm is not None:
+            self._alarm.cancel()
         self._dispatcher.drop_session(self.id)
         self._intake.close()
         self._pieces.clear()
@@ -185,8 +188,27 @@ class SessionRunner:
     def _now(self) -> int:
         return self._clock.now_us() - self._origin
 
+    def _set_alarm(self, deadline: int) -> None:
+        """Makes the timer stand at the heart's deadline, or before it: then it finds nothing due, and is set again."""
+        if self._alarm is not None:
+            if self._alarm_us <= deadline:
+                return
+            self._alarm.cancel()
+        delay_s = max(0, deadline - self._now()) / US_PER_S
+        self._alarm = asyncio.get_running_loop().call_later(delay_s, self._ring)
+        self._alarm_us = deadline
+
+    def _ring(self) -> None:
+        self._alarm = None
+        self._inbox.put_nowait(on.TimePassed())
+
+    def _wake_links(self) -> None:
+        if self._log.last != self._shown:
+            self._shown = self._log.last
+            for link in self._links.values():
+                link.wake()
+
     def _step(self, event: on.Event) -> None:
-        last = self._log.last
         for effect in self._heart.receive(event, self._now()):
             self._perform(effect)
         piece = event.report if isinstance(event, on.ReportCame) else None
@@ -195,9 +217,6 @@ class SessionRunner:
         self._intake.detecting = self._heart.view.audio.input.turn_detection is not None
         self._intake.keep_from(self._heart.keep_from)
         self._intake.listen_at(self._heart.listen_at)
-        if self._log.last != last:
-            for link in self._links.values():
-                link.wake()
 
     def _follow_playout(self) -> None:
         """Tells the heart how far a call's track has come, before it judges anything by it."""

@@ -20,13 +20,14 @@ class LongTextDeflate(PerMessageDeflate):
     """Reads compressed messages of any size; compresses long ones that are not sound."""
 
     def encode(self, frame: Frame) -> Frame:
-        if frame.opcode is Opcode.TEXT and (len(frame.data) < SHORTEST_BYTES or _is_sound(frame)):
+        if frame.opcode is Opcode.TEXT and not gains(bytes(frame.data)):
             return frame
         return super().encode(frame)
 
 
-def _is_sound(frame: Frame) -> bool:
-    return _SOUND in bytes(frame.data[:_TYPE_WITHIN])
+def gains(text: bytes) -> bool:
+    """Whether a message is worth compressing."""
+    return len(text) >= SHORTEST_BYTES and _SOUND not in text[:_TYPE_WITHIN]
 
 
 class LongTextFactory(ServerPerMessageDeflateFactory):

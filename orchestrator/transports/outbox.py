@@ -7,7 +7,7 @@ answers is closed with 1008, one that falls behind the log's retention with 1013
 from collections import deque
 from dataclasses import dataclass
 
-from orchestrator.sessions.links import LogEntry, LoggedAudio, LoggedEvent, SessionPort
+from orchestrator.sessions.links import LogEntry, LoggedEvent, SessionPort
 
 MAX_TOLD = 256
 MAX_TOLD_BYTES = 4 * 2**20
@@ -41,7 +41,7 @@ class Outbox:
     """Puts numbered entries and private messages into one order: a message told when the log ended at n is sent after
     entry n and before entry n + 1."""
 
-    __slots__ = ("_cursor", "_known", "_session", "_told", "_told_bytes")
+    __slots__ = ("_cursor", "_known", "_session", "_told", "_told_bytes", "has_more")
 
     def __init__(self, session: SessionPort) -> None:
         self._session = session
@@ -50,6 +50,8 @@ class Outbox:
         # Each with the number that it follows. One place is kept for the closing.
         self._told: deque[tuple[int, Told | Closing]] = deque(maxlen=MAX_TOLD + 1)
         self._told_bytes = 0
+        self.has_more = False
+        """Whether the last `take` stopped at a bound."""
 
     def start(self, cursor: int) -> None:
         """Sets the number after which entries are sent. What was told before that goes first."""
@@ -76,21 +78,30 @@ class Outbox:
         if self.closing is None:
             self._told.append((self._end(), closing))
 
-    def take(self, limit: int) -> list[LogEntry | Told | Closing]:
+    def take(self, limit: int, max_bytes: int = 2**63) -> list[LogEntry | Told | Closing]:
         """Returns what is to be sent next, in order, with up to `limit` entries of the log; empty if there is nothing.
+        The entry with which those of the log reach `max_bytes` is the last one.
 
         Raises `LookupError` where the log has dropped what comes next.
         """
         if self._cursor is None:
             return []
         taken: list[LogEntry | Told | Closing] = []
-        for number, entry in self._session.read(self._cursor, limit):
-            self._take_told(taken, before=number)
-            if taken and isinstance(taken[-1], Closing):
-                return taken
+        entries = self._session.read(self._cursor, limit)
+        self.has_more = len(entries) == limit
+        for number, entry in entries:
+            if self._told:
+                self._take_told(taken, before=number)
+                if taken and isinstance(taken[-1], Closing):
+                    return taken
             taken.append(entry)
             self._cursor = number
-        self._take_told(taken, before=self._cursor + 1)
+            max_bytes -= _size(entry)
+            if max_bytes <= 0:
+                self.has_more = True
+                break
+        if self._told:
+            self._take_told(taken, before=self._cursor + 1)
         return taken
 
     def is_behind(self) -> bool:
@@ -134,8 +145,4 @@ class Outbox:
 
 
 def _size(entry: LogEntry) -> int:
-    match entry:
-        case LoggedEvent():
-            return len(entry.data)
-        case LoggedAudio():
-            return len(entry.pcm)
+    return len(entry.data) if isinstance(entry, LoggedEvent) else len(entry.pcm)

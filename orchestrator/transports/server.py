@@ -4,19 +4,20 @@ import asyncio
 import contextlib
 import socket
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import uvicorn
 from starlette.types import ASGIApp
+from uvicorn.protocols.utils import ClientDisconnected
 from websockets.frames import Frame
 from websockets.http11 import Request
 
 from orchestrator.transports.bounded_reading import BoundedReading
 from orchestrator.transports.bounded_requests import BoundedRequests
-from orchestrator.transports.compression import LongTextFactory
+from orchestrator.transports.compression import LongTextFactory, gains
 
 MAX_MESSAGE_BYTES = 21 * 2**20
 """One append of 15 MiB is 20 MiB of base64, with its envelope around it. Over it the link is closed with 1009."""
@@ -42,6 +43,36 @@ class MeasuredProtocol(BoundedReading):
         if self.response.status_code == 101:
             extensions: Any = self.scope["extensions"]  # uvicorn types it as plain data
             extensions[_EXTENSION] = {"protocol": self}
+
+    @property
+    def takes_more(self) -> bool:
+        """Whether the peer is there and has read so much that more may be sent now."""
+        return self.writable.is_set() and not (
+            self.close_sent or self.disconnected or self.transport.is_closing()
+        )
+
+    async def wait_writable(self) -> None:
+        """Waits until `takes_more`. Cancelling loses nothing. Raises `ClientDisconnected` where the peer is gone."""
+        while not self.takes_more:
+            if self.close_sent or self.disconnected or self.transport.is_closing():
+                raise ClientDisconnected
+            await self.writable.wait()
+
+    def send_texts(self, texts: Sequence[bytes]) -> None:
+        """Sends each text (UTF-8) as a message of its own, all of them in one write. Only while it `takes_more`.
+
+        The way of `send` for one of them, through three libraries and a system call, takes twice the time of a token's
+        whole way up to here.
+        """
+        if self.conn.extensions:
+            frames = [self._compressed(text) if gains(text) else _framed(text) for text in texts]
+        else:
+            frames = [_framed(text) for text in texts]
+        self.transport.write(frames[0] if len(frames) == 1 else b"".join(frames))
+
+    def _compressed(self, text: bytes) -> bytes:
+        self.conn.send_text(text)
+        return b"".join(self.conn.data_to_send())
 
     @property
     def round_trip_s(self) -> float:
@@ -72,10 +103,21 @@ class MeasuredProtocol(BoundedReading):
             self._abort_unless_read()
 
 
-def round_trip_s(scope: Mapping[str, Any]) -> float:
-    """Returns the measured round trip of a WebSocket's connection in seconds, 0 where it is not known."""
-    protocol = (scope.get("extensions") or {}).get(_EXTENSION, {}).get("protocol")
-    return protocol.round_trip_s if isinstance(protocol, MeasuredProtocol) else 0.0
+def connection_of(scope: Mapping[str, Any]) -> MeasuredProtocol:
+    """Returns the connection below a WebSocket that `make_server` serves."""
+    protocol = scope["extensions"][_EXTENSION]["protocol"]
+    assert isinstance(protocol, MeasuredProtocol)
+    return protocol
+
+
+def _framed(text: bytes) -> bytes:
+    """Returns the one frame of an uncompressed message from a server (RFC 6455 §5.2)."""
+    size = len(text)
+    if size < 126:
+        return b"\x81%c%b" % (size, text)
+    if size < 65_536:
+        return b"\x81\x7e%b%b" % (size.to_bytes(2, "big"), text)
+    return b"\x81\x7f%b%b" % (size.to_bytes(8, "big"), text)
 
 
 @dataclass(frozen=True, slots=True)

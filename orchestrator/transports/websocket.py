@@ -23,7 +23,7 @@ from orchestrator.transports.entrance import Entrance
 from orchestrator.transports.inlet import SLICE_BYTES, Inlet
 from orchestrator.transports.outbox import Closing
 from orchestrator.transports.refusals import ShuttingDown, refuse
-from orchestrator.transports.server import round_trip_s
+from orchestrator.transports.server import connection_of
 from orchestrator.transports.websocket_link import WebSocketLink
 from orchestrator.wire import codec
 from orchestrator.wire.client import (
@@ -96,7 +96,7 @@ class WebSocketDoor:
         except ChoraleError as error:
             await websocket.send_denial_response(refuse(error))
             return
-        link = WebSocketLink(websocket, joined.session, joined.kind)
+        link = WebSocketLink(connection_of(websocket.scope), joined.session, joined.kind)
         self._links[link.id] = link
         self._empty.clear()
         try:
@@ -195,6 +195,7 @@ class Reader:
         self._link = link
         self._session = joined.session
         self._takes_sound = joined.kind is not LinkKind.SIDEBAND
+        self._connection = connection_of(websocket.scope)
         self._inlet = Inlet()
 
     async def run(self) -> None:
@@ -239,7 +240,7 @@ class Reader:
             # The last few milliseconds may find a full buffer: that must not cost the commit which empties it.
             with suppress(Overloaded):
                 self._session.intake.append(self._inlet.flush())
-        age_us = seconds(round_trip_s(self._websocket.scope) / 2)
+        age_us = seconds(self._connection.round_trip_s / 2)
         await self._session.submit(self._link.id, event, age_us)
 
     async def _append(self, event: AppendAudio) -> None:

@@ -3,12 +3,11 @@
 import asyncio
 import logging
 
-from starlette.websockets import WebSocket
-
 from orchestrator.ids import random_id
-from orchestrator.sessions.links import LinkKind, LogEntry, LoggedAudio, LoggedEvent, Playout, SessionPort
+from orchestrator.sessions.links import LinkKind, LoggedAudio, LoggedEvent, Playout, SessionPort
 from orchestrator.transports.outbox import FELL_BEHIND, Closing, Outbox, Told
 from orchestrator.transports.outlet import Outlet
+from orchestrator.transports.server import MeasuredProtocol
 from orchestrator.wire import codec, server
 
 log = logging.getLogger(__name__)
@@ -19,24 +18,31 @@ MAX_SENT_BYTES = 2**20 - 1
 CLOSE_WITHIN_S = 5.0
 """How long a link that is to end may take to send what comes before its end."""
 
-_ENTRIES_AT_ONCE = 16
+_ENTRIES_AT_ONCE = 64
+_BYTES_AT_ONCE = 65_536
+"""What is sent in one go before others get their turn: a batch of tokens, or one big event."""
+
 _STUCK_AFTER_S = 1.0
 
 
 class WebSocketLink:
-    """Sends what its session logs and tells, in order (`sessions.links.Link`)."""
+    """Sends what its session logs and tells, in order (`sessions.links.Link`).
 
-    def __init__(self, websocket: WebSocket, session: SessionPort, kind: LinkKind) -> None:
+    While the client reads, whoever has news sends them at once: no task is woken for an event. Else they stay in the
+    log, and `write` goes on once the client has read.
+    """
+
+    def __init__(self, connection: MeasuredProtocol, session: SessionPort, kind: LinkKind) -> None:
         self._id = random_id("link", 12)
         self._kind = kind
-        self._websocket = websocket
+        self._connection = connection
         self._session = session
         self._outbox = Outbox(session)
         self._outlet = Outlet()
-        self._news = asyncio.Event()
+        self._more = asyncio.Event()
         self._sent = asyncio.Event()
         self._loop = asyncio.get_running_loop()
-        self._sending_since_s: float | None = None
+        self._waiting_since_s: float | None = None
         self._closing_timer: asyncio.TimerHandle | None = None
         self.ended: asyncio.Future[Closing] = self._loop.create_future()
         """Set once there is nothing more to send: how the connection is to be closed."""
@@ -54,45 +60,34 @@ class WebSocketLink:
         return None
 
     def wake(self) -> None:
-        self._news.set()
-        since_s = self._sending_since_s
-        if since_s is None or self._loop.time() - since_s < _STUCK_AFTER_S:
-            return
-        if self._outbox.is_behind():
-            self._end(FELL_BEHIND)
+        if self._more.is_set():
+            self._look_whether_stuck()
+        else:
+            self._send_some()
 
     def tell(self, data: bytes) -> None:
         self._outbox.tell(data)
-        self._news.set()
+        self.wake()
         self._hurry()
 
     def close(self, code: int, reason: str) -> None:
         self._outbox.close(Closing(code, reason))
-        self._news.set()
+        self.wake()
         self._hurry()
 
     def start(self, cursor: int) -> None:
-        """Lets `write` send what follows `cursor`."""
+        """Sends what follows `cursor`, from now on."""
         self._outbox.start(cursor)
-        self._news.set()
+        self.wake()
 
     async def write(self) -> None:
-        """Sends what there is until the link has `ended`. Cancelling loses what was not sent."""
+        """Sends what the client could not take at once, until the link has `ended`. Cancelling loses what was not
+        sent. Raises `OSError` where the client is gone."""
         while not self.ended.done():
-            self._news.clear()
-            try:
-                batch = self._outbox.take(_ENTRIES_AT_ONCE)
-            except LookupError:
-                self._end(FELL_BEHIND)
-                return
-            for entry in batch:
-                if isinstance(entry, Closing):
-                    self._end(entry)
-                    return
-                await self._send(entry)
-            self._sent.set()
-            if not batch:
-                await self._news.wait()
+            await self._more.wait()
+            await self._connection.wait_writable()
+            self._waiting_since_s = None
+            self._send_some()
             await asyncio.sleep(0)
 
     async def caught_up(self) -> None:
@@ -106,6 +101,48 @@ class WebSocketLink:
         if self._closing_timer is not None:
             self._closing_timer.cancel()
 
+    def _send_some(self) -> None:
+        """Sends what there is, as long as the client takes it, up to one batch; `write` sees to the rest."""
+        if self.ended.done():
+            return
+        if not self._connection.takes_more:
+            self._waiting_since_s = self._loop.time()
+            self._more.set()
+            return
+        try:
+            batch = self._outbox.take(_ENTRIES_AT_ONCE, _BYTES_AT_ONCE)
+        except LookupError:
+            self._end(FELL_BEHIND)
+            return
+        if self._outbox.has_more:
+            self._more.set()
+        else:
+            self._more.clear()
+        texts: list[bytes] = []
+        for entry in batch:
+            if isinstance(entry, LoggedEvent):
+                texts += self._outlet.before(entry)
+                texts.append(entry.data if len(entry.data) <= MAX_SENT_BYTES else _too_big(entry.data))
+            elif isinstance(entry, Told):
+                texts.append(entry.data if len(entry.data) <= MAX_SENT_BYTES else _too_big(entry.data))
+            elif isinstance(entry, LoggedAudio):
+                if self._kind is not LinkKind.SIDEBAND:
+                    texts += self._outlet.encode(entry)
+            else:
+                self._end(entry)
+                break
+        if texts:
+            self._connection.send_texts(texts)
+        self._sent.set()
+
+    def _look_whether_stuck(self) -> None:
+        """Ends a link whose client has read nothing for a while, once the log has dropped what it would read next."""
+        since_s = self._waiting_since_s
+        if since_s is None or self._loop.time() - since_s < _STUCK_AFTER_S:
+            return
+        if self._outbox.is_behind():
+            self._end(FELL_BEHIND)
+
     def _hurry(self) -> None:
         """Bounds the time that a link which is to end may still take."""
         closing = self._outbox.closing
@@ -117,27 +154,10 @@ class WebSocketLink:
             self.ended.set_result(closing)
         self._sent.set()
 
-    async def _send(self, entry: LogEntry | Told) -> None:
-        for data in self._encoded(entry):
-            text = data.decode() if len(data) <= MAX_SENT_BYTES else self._too_big(data)
-            self._sending_since_s = self._loop.time()
-            await self._websocket.send({"type": "websocket.send", "text": text})
-            self._sending_since_s = None
 
-    def _encoded(self, entry: LogEntry | Told) -> list[bytes]:
-        match entry:
-            case LoggedAudio():
-                if self._kind is LinkKind.SIDEBAND:
-                    return []
-                return self._outlet.encode(entry)
-            case LoggedEvent():
-                return [*self._outlet.before(entry), entry.data]
-            case Told():
-                return [entry.data]
-
-    def _too_big(self, data: bytes) -> str:
-        log.warning("an event of %d bytes is more than a client can take and was left out", len(data))
-        details = server.ErrorDetails(
-            "server_error", f"An event of {len(data)} bytes is too big to be sent.", "event_too_big"
-        )
-        return codec.encode(server.Error(details), random_id("event")).decode()
+def _too_big(data: bytes) -> bytes:
+    log.warning("an event of %d bytes is more than a client can take and was left out", len(data))
+    details = server.ErrorDetails(
+        "server_error", f"An event of {len(data)} bytes is too big to be sent.", "event_too_big"
+    )
+    return codec.encode(server.Error(details), random_id("event"))

@@ -14,7 +14,7 @@ from orchestrator.clock import US_PER_S
 from orchestrator.errors import Overloaded, SessionClosed, WireError
 from orchestrator.scheduling.dispatcher import Dispatcher
 from orchestrator.scheduling.job import Job
-from orchestrator.scheduling.work import Failed, Report, Transcribe
+from orchestrator.scheduling.work import Failed, Replied, ReplyText, Report, Transcribe
 from orchestrator.sessions import events as on
 from orchestrator.sessions.inbox import Inbox
 from orchestrator.sessions.links import LinkKind, SessionRequest
@@ -253,6 +253,29 @@ def test_runner_tells_a_failed_job_as_a_failed_response() -> None:
         await client(session, "response.create", response={"output_modalities": ["text"]})
         await asyncio.sleep(1)
         assert link.events[-1]["response"]["status_details"]["error"]["code"] == "worker_failed"
+
+    in_house(test, FakeWorkers(answer))
+
+
+def test_runner_wakes_its_links_once_for_what_came_together() -> None:
+    """However many events one turn of the loop brings, a link is woken once and finds them all."""
+
+    async def test(house: House) -> None:
+        runner, link = house.open()
+        found: list[int] = []
+        usual = link.wake
+
+        def wake() -> None:
+            usual()
+            found.append(link.types().count("response.output_text.delta"))
+
+        link.wake = wake  # type: ignore[method-assign]
+        await client(runner, "response.create", response={"output_modalities": ["text"]})
+        await asyncio.sleep(1)
+        assert [count for count in found if count] == [50]
+
+    def answer(job: Job) -> list[Report]:
+        return [*(ReplyText(job.id, "a") for _ in range(50)), Replied(job.id, "stop")]
 
     in_house(test, FakeWorkers(answer))
 
