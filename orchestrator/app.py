@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from orchestrator.clock import MonotonicClock
 from orchestrator.errors import ChoraleError
+from orchestrator.observability.loop_lag import LoopLag
 from orchestrator.scheduling.dispatcher import Dispatcher
 from orchestrator.sessions.registry import Registry
 from orchestrator.settings import Settings
@@ -66,6 +67,7 @@ class Application:
             self._entrance, self._links, self._calls, self, directory.defaults, settings.sessions.max_s, clock
         )
         self._server = make_server(make_app(doors, read_page()), server_options(server))
+        self.loop_lag = LoopLag()
         self._stop = asyncio.Event()
         self._hurry = asyncio.Event()
 
@@ -102,6 +104,7 @@ class Application:
         loop = asyncio.get_running_loop()
         for one in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(one, self.stop)
+        self.loop_lag.start()
         self._dispatcher.start()
         working = asyncio.create_task(self._pool.run(), name="workers")
         serving = asyncio.create_task(self._server.serve(sockets), name="serving")
@@ -148,7 +151,12 @@ class Application:
         await asyncio.gather(working, return_exceptions=True)
         self._dispatcher.close()
         self._voice.close()
-        log.info("stopped")
+        self.loop_lag.close()
+        lag = self.loop_lag.statistics()
+        log.info(
+            "stopped",
+            extra={"loop_lag_p99_ms": round(lag.p99_ms, 1), "worst_ms": round(lag.worst_ever_ms, 1)},
+        )
 
     async def _stop_workers(self, working: "asyncio.Task[None]") -> None:
         """Lets running jobs end and every process go. Cancelling it leaves the rest to `working`."""
