@@ -6,7 +6,7 @@ import json
 from orchestrator.sessions import events as on
 from orchestrator.sessions.inbox import Inbox
 from orchestrator.wire import codec
-from tests.sessions.test_runner import House, in_house
+from tests.sessions.running import House, in_house
 from tests.virtual_time import run
 
 

@@ -13,8 +13,8 @@ from orchestrator.sessions import effects as do
 from orchestrator.sessions.rules import SessionRules
 from tests.fakes.links import FakeLink
 from tests.fakes.workers import FakeWorkers
+from tests.sessions.running import SILENCE, SPEECH, House, client, in_house, spoken
 from tests.sessions.talk import Talk
-from tests.sessions.test_runner import SILENCE, SPEECH, House, client, in_house, spoken
 
 
 def sound_item(seconds: int) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import pytest
 from modalities.ports import Pcm
 from orchestrator.sessions.runner import SessionRunner
 from tests.fakes.workers import FakeWorkers
-from tests.sessions.test_runner import SILENCE, SPEECH, House, in_house, spoken
+from tests.sessions.running import SILENCE, SPEECH, House, in_house, spoken
 
 
 async def paused(session: SessionRunner) -> None:
