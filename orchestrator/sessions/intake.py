@@ -15,6 +15,10 @@ from orchestrator.sessions.events import AudioHeard
 _REPORT_SAMPLES = SPEECH_RATE_HZ // 10
 _SPEECH = 0.5
 
+MOST_LIVE_WINDOWS = 128
+"""4 s: a call's sound that is heard later than that comes too late for a conversation. A moment in which the machine
+stands still is made up for within it."""
+
 DeliverProbabilities = Callable[[int, tuple[float, ...]], None]
 
 
@@ -57,12 +61,14 @@ class SpeechIntake:
         now: Callable[[], int],
         post: Callable[[AudioHeard], None],
         max_backlog: int = 16_384,
+        max_live_backlog: int = MOST_LIVE_WINDOWS,
     ) -> None:
         self._detector = detector
         self._capacity = capacity
         self._now = now
         self._post = post
         self._max_backlog = max_backlog
+        self._max_live_backlog = max_live_backlog
         self._buffer: SpeechBuffer | None = None
         self._stream: DetectorStream | None = None
         self._kept_from: int | None = None
@@ -149,7 +155,7 @@ class SpeechIntake:
         count = position // WINDOW - self._next_window
         if count <= 0:
             return
-        if self._live and self._stream.backlog > self._max_backlog // 16:
+        if self._live and self._stream.backlog >= self._max_live_backlog:
             # A paced source goes on whatever happens: windows that came too late to matter are passed over.
             self.dropped_windows += count
             self._next_window += count

@@ -39,11 +39,11 @@ class Stream:
 class Ears:
     """An intake with its detector and the events that it posts."""
 
-    def __init__(self, capacity_s: int = 10, max_backlog: int = 16_384) -> None:
+    def __init__(self, capacity_s: int = 10, max_backlog: int = 16_384, max_live: int = 128) -> None:
         self.streams: list[Stream] = []
         self.events: list[AudioHeard] = []
         self.full = False
-        self.intake = SpeechIntake(self, capacity_s * 16_000, lambda: 7, self._post, max_backlog)
+        self.intake = SpeechIntake(self, capacity_s * 16_000, lambda: 7, self._post, max_backlog, max_live)
 
     def stream(self, deliver: DeliverProbabilities) -> Stream:
         self.streams.append(Stream(deliver))
@@ -135,7 +135,7 @@ def test_intake_never_fails_whoever_brings_probabilities() -> None:
 
 def test_intake_refuses_unpaced_sound_and_passes_paced_over_when_the_detector_is_late() -> None:
     """A WebSocket is told; a call goes on, and what came too late to matter is not judged."""
-    ears = Ears(max_backlog=32)
+    ears = Ears(max_backlog=32, max_live=30)
     sound = np.full(3 * WINDOW, 20, dtype=np.int16)
     for _ in range(10):
         ears.intake.append(sound)
