@@ -209,6 +209,14 @@ class Listener:
         if self._end_point is not None:
             self._end_point.segmenter.reset(self.heard_to)
 
+    def close(self) -> None:
+        """The session has ended: nobody waits for what is still being recognised."""
+        if self._open is not None:
+            self._drafts.forget(self._open)
+        for utterance in self._jobs.values():
+            if utterance.early is not None:
+                self._drafts.dropped()
+
     def _drop_open(self) -> None:
         utterance = self._open
         if utterance is None:

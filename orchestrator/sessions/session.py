@@ -230,6 +230,7 @@ class Session:
 
     def _close(self) -> None:
         self._life.on(LifeEvent.SETTLED if self._life.state is Life.DRAINING else LifeEvent.END)
+        self._listener.close()
         self._out.do(CloseLinks(*self._close_reason))
 
     # -- turns ------------------------------------------------------------------------------------------------------
