@@ -1,75 +1,98 @@
-"""Semantic end-of-turn: how much silence a speaker is granted, judged by what was said so far."""
+"""Semantic end of turn: how much silence a speaker is granted, judged by what was said so far and how.
 
+Doubts are added up in octaves; each octave doubles the silence. The words weigh most; how the voice closed and whether
+the speaker has paused before move the verdict by less than an octave or two. The weights are set by hand, to round
+figures, after a look at a logistic fit; docs/turn-taking.md tells how far they carry.
+"""
+
+import math
 from dataclasses import dataclass
 from typing import Literal
+
+from modalities.audio.completeness import Completeness, completeness
+from modalities.audio.phrase_end import PhraseEnd
+from modalities.audio.prosody import Closing
 
 Eagerness = Literal["low", "medium", "high", "auto"]
 
 
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-_NEVER_LAST = _words(
-    """a an the my your our their every and or nor but because although unless whether than into onto
-    uh um er erm i'm i'd i'll i've we're we'd we'll gonna wanna"""
-)
-"""Words that end no English sentence, whatever punctuation a recogniser puts behind them."""
-
-_RARELY_LAST = _words(
-    """of to in on at by for from with without about over under between through during before after near like as
-    is are was were am be been do does did has have had can could will would should may might must
-    i he she we they if when while until since though so what who which where how why
-    there's that's it's let's want need very really quite just also"""
-)
-"""Words that end a sentence now and then: they hang unless a full stop or question mark follows."""
-
-
 @dataclass(frozen=True, slots=True)
 class _Grant:
-    """Silence in ms: after a finished sentence, after words that may be all, and at most."""
+    """Silence in ms: without any doubt either way, and at most."""
 
-    finished: int
-    open: int
+    usual: float
     most: int
 
 
 _GRANTS: dict[Eagerness, _Grant] = {
-    "low": _Grant(finished=700, open=2_000, most=8_000),
-    "medium": _Grant(finished=400, open=1_000, most=4_000),
-    "auto": _Grant(finished=400, open=1_000, most=4_000),
-    "high": _Grant(finished=250, open=500, most=2_000),
+    "low": _Grant(usual=700, most=8_000),
+    "medium": _Grant(usual=400, most=4_000),
+    "auto": _Grant(usual=400, most=4_000),
+    "high": _Grant(usual=240, most=2_000),
 }
+
+LEAST_MS = 160
+"""Less silence than this stands inside words."""
+
+_WORDS: dict[Completeness, float] = {
+    Completeness.FINISHED: -0.4,
+    Completeness.LIKELY: 0.0,
+    Completeness.OPEN: 1.0,
+    Completeness.SPELLED: 1.0,
+    Completeness.DOUBTFUL: 1.8,
+    Completeness.HANGING: 4.2,
+}
+_UNHEARD = 1.3
+
+_HELD_PER_MS = 0.2 / 32
+_HELD_USUAL_MS = 96
+_FADE_PER_DB = -0.05
+_FADE_USUAL_DB = 18.0
+_DEPTH_PER_ST = -0.06
+_VOICE_LEAST, _VOICE_MOST = -0.6, 1.5
+
+_PER_PAUSE = 0.15
+_PAUSES_MOST = 3
 
 
 class SemanticPatience:
     """Grants much silence to a sentence that hangs in the air and little to one that is complete.
 
-    At most 8, 4, 2 s for low, medium, high eagerness; auto is medium. English only: other languages mostly come with
-    punctuation, which decides first.
+    At most 8, 4, 2 s for low, medium, high eagerness; auto is medium. `scale` multiplies what is granted, for
+    measurements.
     """
 
-    __slots__ = ("_grant",)
+    __slots__ = ("_most", "_usual")
 
-    def __init__(self, eagerness: Eagerness) -> None:
-        self._grant = _GRANTS[eagerness]
+    def __init__(self, eagerness: Eagerness, scale: float = 1.0) -> None:
+        self._usual = _GRANTS[eagerness].usual * scale
+        self._most = _GRANTS[eagerness].most
 
     @property
     def most_ms(self) -> int:
         """The longest silence ever granted."""
-        return self._grant.most
+        return self._most
 
-    def silence_ms(self, text: str) -> int:
-        """Returns how much silence ends the turn whose words so far are `text` (a partial transcript, may be empty)."""
-        words = text.split()
-        if not words:
-            return self._grant.open
-        said = words[-1].rstrip("\"')]”’")
-        bare = said.strip(".,;:!?…-–—\"'([“‘").lower()
-        if said.endswith(("...", "…", ",", ";", ":", "-", "–", "—")) or bare in _NEVER_LAST:
-            return self._grant.most
-        if said.endswith(("?", "？", "!", "！")):
-            return self._grant.finished
-        if said.endswith((".", "。")):
-            return self._grant.open if bare in _RARELY_LAST else self._grant.finished
-        return self._grant.most if bare in _RARELY_LAST else self._grant.open
+    def silence_ms(self, text: str | None, phrase: PhraseEnd | None = None) -> int:
+        """Returns how much silence ends the turn whose words so far are `text` (a partial transcript, may be empty;
+        None while no draft has heard the last of them). `phrase` tells how they were said, where that is known."""
+        doubt = _of_words(text)
+        if phrase is not None:
+            doubt += _of_voice(phrase.prosody.closing) + _of_rhythm(phrase.earlier_ms)
+        return int(min(max(self._usual * math.pow(2.0, doubt), LEAST_MS), self._most))
+
+
+def _of_words(text: str | None) -> float:
+    return _UNHEARD if text is None else _WORDS[completeness(text)]
+
+
+def _of_voice(closing: Closing | None) -> float:
+    if closing is None:
+        return 0.0
+    held = _HELD_PER_MS * (closing.held_ms - _HELD_USUAL_MS)
+    fade = _FADE_PER_DB * (closing.fade_db - _FADE_USUAL_DB)
+    return min(max(held + fade + _DEPTH_PER_ST * closing.depth, _VOICE_LEAST), _VOICE_MOST)
+
+
+def _of_rhythm(earlier_ms: tuple[int, ...]) -> float:
+    return _PER_PAUSE * min(len(earlier_ms), _PAUSES_MOST)

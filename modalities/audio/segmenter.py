@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from modalities.audio.patience import SemanticPatience as SemanticPatience
 from modalities.ports import SPEECH_RATE_HZ
 
 WINDOW = 512

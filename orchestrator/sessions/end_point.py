@@ -1,8 +1,16 @@
 """Where the user's speech begins and ends (heart): a segmenter under the client's turn detection, and how much silence
-the words so far are granted."""
+the words so far, and how they were said, are granted."""
 
 from modalities.audio.patience import SemanticPatience
-from modalities.audio.segmenter import TAIL_SAMPLES, WINDOW, Segmenter, SegmenterSettings, SegmentEvent
+from modalities.audio.phrase_end import PhraseEnd
+from modalities.audio.segmenter import (
+    HYSTERESIS,
+    TAIL_SAMPLES,
+    WINDOW,
+    Segmenter,
+    SegmenterSettings,
+    SegmentEvent,
+)
 from orchestrator.buffers.timeline import SAMPLE_RATE_HZ
 from orchestrator.sessions.events import AudioHeard
 from orchestrator.sessions.utterance import Utterance
@@ -10,6 +18,9 @@ from orchestrator.wire.session import SemanticVad, ServerVad
 
 _MISSED_AT_MOST = 3 * WINDOW
 """Of speech behind the end of a draft (96 ms): less than a word."""
+
+_QUIET = SegmenterSettings().threshold - HYSTERESIS
+"""Speech goes on from this probability up under semantic turn detection."""
 
 
 class EndPoint:
@@ -19,6 +30,7 @@ class EndPoint:
         self._longest_s = longest_s
         self._patience: SemanticPatience | None = None
         self._granted_ms = 0
+        self._phrase: PhraseEnd | None = None
         self.segmenter = Segmenter(self._settings(detection))
         self.segmenter.reset(begin_at)
 
@@ -48,9 +60,17 @@ class EndPoint:
 
     def observe(self, event: AudioHeard, utterance: Utterance | None) -> tuple[SegmentEvent, ...]:
         """Takes speech probabilities; returns what they began and ended."""
-        if utterance is not None:
+        if event.phrase_ends:
+            self._phrase = event.phrase_ends[-1]
+        if self._patience is None or utterance is None:
+            return self.segmenter.observe(event.probabilities, event.first_window)
+        if max(event.probabilities, default=0.0) < _QUIET:
             self._be_patient(utterance)
-        return self.segmenter.observe(event.probabilities, event.first_window)
+        else:
+            # Of a silence behind this speech nothing is known yet; what was known is of another one.
+            self._grant(None, None)
+        segments = self.segmenter.observe(event.probabilities, event.first_window)
+        return segments or self.settle(utterance)
 
     def settle(self, utterance: Utterance) -> tuple[SegmentEvent, ...]:
         """Takes new words of the utterance: they may show that the silence since then was the end of the sentence."""
@@ -62,11 +82,14 @@ class EndPoint:
     def _be_patient(self, utterance: Utterance) -> None:
         """Grants the silence that the words so far ask for; words of a draft that missed the last of them say nothing:
         a recogniser puts a full stop behind half a sentence too."""
-        if self._patience is None:
-            return
-        missed = self.segmenter.last_speech_stop - utterance.text_to
-        text = utterance.text if missed <= _MISSED_AT_MOST else ""
-        self._granted_ms = self._patience.silence_ms(text)
+        stop = self.segmenter.last_speech_stop
+        text = utterance.text if stop - utterance.text_to <= _MISSED_AT_MOST else None
+        phrase = self._phrase if self._phrase is not None and self._phrase.stop == stop else None
+        self._grant(text, phrase)
+
+    def _grant(self, text: str | None, phrase: PhraseEnd | None) -> None:
+        assert self._patience is not None
+        self._granted_ms = self._patience.silence_ms(text, phrase)
         self.segmenter.configure(
             SegmenterSettings(silence_ms=self._granted_ms, max_utterance_s=self._longest_s)
         )
@@ -82,5 +105,5 @@ class EndPoint:
                 max_utterance_s=self._longest_s,
             )
         self._patience = SemanticPatience(detection.eagerness)
-        self._granted_ms = self._patience.silence_ms("")
+        self._granted_ms = self._patience.silence_ms(None)
         return SegmenterSettings(silence_ms=self._granted_ms, max_utterance_s=self._longest_s)

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from modalities.audio.phrase_end import PhraseEnd
 from orchestrator.scheduling.work import Report
 from orchestrator.sessions.links import LinkKind
 from orchestrator.wire.client import AnyClientEvent
@@ -45,13 +46,15 @@ class ClientErred:
 @dataclass(frozen=True, slots=True)
 class AudioHeard:
     """Sound up to `stop` has been written at `at_us`, and the speech probabilities of windows `first_window` … are
-    known. `live` tells a paced source (a call) from one that may run ahead of real time."""
+    known. `phrase_ends` are the pauses among them. `live` tells a paced source (a call) from one that may run ahead
+    of real time."""
 
     stop: int
     at_us: int
     first_window: int
     probabilities: tuple[float, ...]
     live: bool
+    phrase_ends: tuple[PhraseEnd, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from modalities.audio.phrase_end import PhraseEnd
 from modalities.audio.segmenter import BEGIN_WINDOWS, WINDOW
 from modalities.ports import SPEECH_RATE_HZ, Pcm
 from orchestrator.buffers.audio import SpeechBuffer
@@ -19,7 +20,13 @@ MOST_LIVE_WINDOWS = 128
 """4 s: a call's sound that is heard later than that comes too late for a conversation. A moment in which the machine
 stands still is made up for within it."""
 
-DeliverProbabilities = Callable[[int, tuple[float, ...]], None]
+
+class DeliverProbabilities(Protocol):
+    """Takes the speech probabilities of windows `first_window` … and the pauses that were found among them."""
+
+    def __call__(
+        self, first_window: int, probabilities: tuple[float, ...], phrase_ends: tuple[PhraseEnd, ...] = (), /
+    ) -> None: ...
 
 
 class DetectorStream(Protocol):
@@ -43,7 +50,7 @@ class Detector(Protocol):
     """The shared voice detector (design §5.1)."""
 
     def stream(self, deliver: DeliverProbabilities) -> DetectorStream:
-        """Opens a stream; `deliver(first_window, probabilities)` is called on the event loop."""
+        """Opens a stream; `deliver(first_window, probabilities, phrase_ends)` is called on the event loop."""
         ...
 
 
@@ -78,6 +85,7 @@ class SpeechIntake:
         self._reported = 0
         self._held: list[float] = []
         self._held_from = 0
+        self._phrase_ends: list[PhraseEnd] = []
         self._speech_windows = 0
         self._closed = False
         self.detecting = True
@@ -165,7 +173,9 @@ class SpeechIntake:
         self._stream.push(self._next_window, windows.reshape(count, WINDOW))
         self._next_window += count
 
-    def _judged(self, first_window: int, probabilities: tuple[float, ...]) -> None:
+    def _judged(
+        self, first_window: int, probabilities: tuple[float, ...], phrase_ends: tuple[PhraseEnd, ...] = ()
+    ) -> None:
         """Passes probabilities on: every 100 ms, and at once where speech begins (barge-in waits for it) or where the
         session can decide by the silence so far (`listen_at`)."""
         if not self._held:
@@ -174,6 +184,7 @@ class SpeechIntake:
             self._flush()
             self._held_from = first_window
         self._held.extend(probabilities)
+        self._phrase_ends.extend(phrase_ends)
         began = False
         for probability in probabilities:
             self._speech_windows = self._speech_windows + 1 if probability >= _SPEECH else 0
@@ -195,7 +206,8 @@ class SpeechIntake:
     def _tell(self, stop: int, first_window: int, probabilities: tuple[float, ...]) -> None:
         """Never raises: whoever brings probabilities serves other sessions too."""
         self._reported = stop
+        phrase_ends, self._phrase_ends = tuple(self._phrase_ends), []
         try:
-            self._post(AudioHeard(stop, self._now(), first_window, probabilities, self._live))
+            self._post(AudioHeard(stop, self._now(), first_window, probabilities, self._live, phrase_ends))
         except Overloaded:
             self.dropped_windows += len(probabilities)

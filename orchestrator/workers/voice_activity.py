@@ -10,6 +10,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from modalities.audio.phrase_end import PhraseEnd, PhraseEnds
 from modalities.ports import VoiceActivityDetector
 from orchestrator.sessions.intake import DeliverProbabilities
 
@@ -28,6 +29,14 @@ class _Work:
     windows: NDArray[np.int16]
 
 
+@dataclass(frozen=True, slots=True)
+class _Judgement:
+    """What the thread made of a stream's windows."""
+
+    probabilities: tuple[float, ...]
+    phrase_ends: tuple[PhraseEnd, ...]
+
+
 class _Stream:
     """One session's queue of windows. Bounded by its owner, which looks at `backlog`."""
 
@@ -35,6 +44,7 @@ class _Stream:
         self._service = service
         self.deliver = deliver
         self.state = service.detector.new_state()
+        self.phrase_ends = PhraseEnds()
         self.pending: deque[tuple[int, NDArray[np.int16]]] = deque(maxlen=65_536)
         self.backlog = 0
         self.expected = -1
@@ -108,8 +118,8 @@ class VoiceActivity:
         future = asyncio.get_running_loop().run_in_executor(self._thread, self._judge, work)
         future.add_done_callback(partial(self._judged, work))
 
-    def _judge(self, work: list[_Work]) -> list[tuple[_Work, tuple[float, ...]]]:
-        """In the thread: the k-th windows of all streams in one call each."""
+    def _judge(self, work: list[_Work]) -> list[_Judgement]:
+        """In the thread: the k-th windows of all streams in one call each; then how each speaker paused."""
         results: list[list[float]] = [[] for _ in work]
         for k in range(max(len(w.windows) for w in work)):
             rows = [i for i, w in enumerate(work) if k < len(w.windows)]
@@ -119,11 +129,12 @@ class VoiceActivity:
             for row, i in enumerate(rows):
                 work[i].stream.state = states[row]
                 results[i].append(float(probabilities[row]))
-        return [(w, tuple(result)) for w, result in zip(work, results, strict=True)]
+        return [
+            _Judgement(tuple(result), w.stream.phrase_ends.observe(w.windows, result, w.first_window))
+            for w, result in zip(work, results, strict=True)
+        ]
 
-    def _judged(
-        self, asked: list[_Work], future: "asyncio.Future[list[tuple[_Work, tuple[float, ...]]]]"
-    ) -> None:
+    def _judged(self, asked: list[_Work], future: "asyncio.Future[list[_Judgement]]") -> None:
         """Delivers, whatever became of it, and goes on: one bad window must not leave every session deaf."""
         if self._closed or future.cancelled():
             return
@@ -135,7 +146,7 @@ class VoiceActivity:
             work.stream.backlog -= 0 if work.stream.closed else len(work.windows)
             if broke is not None:
                 work.stream.expected = -1
-        for work, probabilities in () if broke is not None else future.result():
+        for work, found in () if broke is not None else zip(asked, future.result(), strict=True):
             if not work.stream.closed:
-                work.stream.deliver(work.first_window, probabilities)
+                work.stream.deliver(work.first_window, found.probabilities, found.phrase_ends)
         self._tick()

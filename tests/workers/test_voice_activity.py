@@ -8,6 +8,7 @@ import pytest
 from numpy.typing import NDArray
 
 from modalities.adapters.silero import SileroDetector
+from modalities.audio.phrase_end import PhraseEnd
 from orchestrator.sessions.intake import DetectorStream
 from orchestrator.workers.voice_activity import MOST_WINDOWS_A_TICK, VoiceActivity
 
@@ -53,7 +54,9 @@ def test_voice_activity_judges_all_streams_together_and_each_in_order() -> None:
         heard: dict[int, list[tuple[int, float]]] = {n: [] for n in range(8)}
         streams = [
             service.stream(
-                lambda first, found, n=n: heard[n].extend((first + i, p) for i, p in enumerate(found))  # type: ignore[misc]
+                lambda first, found, ends=(), n=n: heard[n].extend(
+                    (first + i, p) for i, p in enumerate(found)
+                )
             )
             for n in range(8)
         ]
@@ -77,8 +80,8 @@ def test_voice_activity_lets_nobody_wait_for_a_long_file() -> None:
     async def main() -> None:
         service = VoiceActivity(CountingDetector())
         order: list[str] = []
-        file = service.stream(lambda first, found: order.append("file"))
-        live = service.stream(lambda first, found: order.append("live"))
+        file = service.stream(lambda first, found, ends=(): order.append("file"))
+        live = service.stream(lambda first, found, ends=(): order.append("live"))
         file.push(0, numbered(0, 10_000))
         await asyncio.sleep(0)
         live.push(0, numbered(0, 1))
@@ -95,7 +98,7 @@ def test_voice_activity_starts_afresh_behind_a_hole() -> None:
 
     async def main() -> None:
         service = VoiceActivity(CountingDetector())
-        stream = service.stream(lambda first, found: None)
+        stream = service.stream(lambda first, found, ends=(): None)
         for first, states in ((0, 2.0), (2, 4.0), (50, 2.0)):
             stream.push(first, numbered(first, 2))
             await judged(stream)
@@ -105,6 +108,30 @@ def test_voice_activity_starts_afresh_behind_a_hole() -> None:
         assert stream.backlog == 0
         service.close()
         service.close()
+
+    asyncio.run(main())
+
+
+def test_voice_activity_tells_where_a_speaker_pauses_and_how() -> None:
+    """The pause comes with the windows that it is known by, heard in the detector's thread; each stream has its own."""
+
+    async def main() -> None:
+        service = VoiceActivity(CountingDetector())
+        found: dict[str, list[PhraseEnd]] = {"speaks": [], "rests": []}
+        streams = {
+            name: service.stream(lambda first, judged, ends=(), name=name: found[name].extend(ends))
+            for name in found
+        }
+        spoken = np.tile((9_000 * np.sin(np.arange(512) * 2 * np.pi * 4 / 512)).astype(np.int16), (20, 1))
+        spoken[:, 0] = 900
+        for first, windows in ((0, spoken), (20, numbered(0, 4))):
+            streams["speaks"].push(first, windows)
+            streams["rests"].push(first, numbered(0, len(windows)))
+            await judged(*streams.values())
+        service.close()
+        assert [end.stop for end in found["speaks"]] == [20 * 512]
+        assert abs(found["speaks"][0].prosody.pitch_hz - 125) < 2
+        assert found["rests"] == []
 
     asyncio.run(main())
 
@@ -126,7 +153,7 @@ def test_voice_activity_goes_on_after_a_failure(caplog: pytest.LogCaptureFixture
     async def main() -> None:
         service = VoiceActivity(FailingDetector())
         heard: list[int] = []
-        stream = service.stream(lambda first, found: heard.append(first))
+        stream = service.stream(lambda first, found, ends=(): heard.append(first))
         for first, level in ((0, 32_767), (1, 32_767), (2, 0)):
             stream.push(first, np.full((1, 512), level, dtype=np.int16))
             await judged(stream)
@@ -147,7 +174,7 @@ def test_voice_activity_hears_a_tone_as_no_speech_with_the_real_model() -> None:
     async def main() -> None:
         service = VoiceActivity(SileroDetector())
         found: list[float] = []
-        stream = service.stream(lambda first, probabilities: found.extend(probabilities))
+        stream = service.stream(lambda first, probabilities, ends=(): found.extend(probabilities))
         tone = (8_000 * np.sin(np.arange(512 * 30) * 2 * np.pi * 440 / 16_000)).astype(np.int16)
         stream.push(0, tone.reshape(30, 512))
         await judged(stream)
