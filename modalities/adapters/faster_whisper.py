@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from modalities.adapters.packages import package_file
-from modalities.adapters.whisper_engine import FULL, Encoded, WhisperEngine, bucket_of
+from modalities.adapters.whisper_engine import Encoded, WhisperEngine, token_limit
 from modalities.adapters.whisper_judgement import (
     BEAM,
     ENDED,
@@ -64,6 +64,8 @@ class _Trial:
     rung: int
     decodes: list[Decoded]
     words: tuple[Word, ...] = ()
+    whole: tuple[Encoded, int] | None = None
+    """The full window's encoding and the clip's place in it: the rungs behind it read the same."""
 
 
 class FasterWhisper:
@@ -74,6 +76,11 @@ class FasterWhisper:
         missing."""
         self._settings = settings or WhisperSettings()
         self._engine = engine or _loaded(self._settings)
+
+    @property
+    def engine(self) -> WhisperEngine:
+        """The model itself, for measurements."""
+        return self._engine
 
     def recognize(self, clips: Sequence[Clip]) -> list[Recognition]:
         results = [Recognition("")] * len(clips)
@@ -86,6 +93,8 @@ class FasterWhisper:
                 trials.append(_Trial(place, clip, self._language(clip), first, []))
         for rung in (SHORT, WHOLE, BEAM, SAMPLED):
             waiting = [trial for trial in trials if trial.rung == rung]
+            # Of about one length side by side: a batch takes as long as its longest member.
+            waiting.sort(key=lambda trial: len(trial.clip.pcm))
             for together in _groups(waiting, lambda trial: self._shape(trial), self._settings.batch):
                 self._climb(together, rung)
         for trial in trials:
@@ -94,19 +103,28 @@ class FasterWhisper:
 
     def _climb(self, trials: Sequence[_Trial], rung: int) -> None:
         """Decodes clips of one shape at a rung, and sends those that are not believed to the next."""
-        bucket = bucket_of(max(len(trial.clip.pcm) for trial in trials)) if rung == SHORT else FULL
-        encoded = self._engine.encode([trial.clip.pcm for trial in trials], bucket)
+        encoded = self._encoded(trials, rung)
         if trials[0].language is None:
             for trial, detected in zip(trials, self._engine.detect_languages(encoded), strict=True):
                 trial.language = detected
         for language in dict.fromkeys(trial.language or "en" for trial in trials):
             chosen = [n for n, trial in enumerate(trials) if trial.language == language]
-            part = (
-                encoded
-                if len(chosen) == len(trials)
-                else self._engine.encode([trials[n].clip.pcm for n in chosen], bucket)
-            )
-            self._decode(part, [trials[n] for n in chosen], language, rung)
+            self._decode(self._engine.part(encoded, chosen), [trials[n] for n in chosen], language, rung)
+
+    def _encoded(self, trials: Sequence[_Trial], rung: int) -> Encoded:
+        """Encodes the clips, unless the full window of all of them is at hand."""
+        earlier = [trial.whole for trial in trials]
+        if (
+            rung > SHORT
+            and earlier[0] is not None
+            and all(one is not None and one[0] is earlier[0][0] for one in earlier)
+        ):
+            return self._engine.part(earlier[0][0], [one[1] for one in earlier if one is not None])
+        encoded = self._engine.encode([trial.clip.pcm for trial in trials], shorten=rung == SHORT)
+        if rung > SHORT:
+            for place, trial in enumerate(trials):
+                trial.whole = encoded, place
+        return encoded
 
     def _decode(self, encoded: Encoded, trials: Sequence[_Trial], language: str, rung: int) -> None:
         bias = trials[0].clip.prompt
@@ -169,9 +187,8 @@ class FasterWhisper:
 
     def _shape(self, trial: _Trial) -> Hashable:
         """Names what clips must share to be decoded together; sampling goes one by one, as it stops by its result."""
-        length = bucket_of(len(trial.clip.pcm)) if trial.rung == SHORT else FULL
         alone = trial.place if trial.rung == SAMPLED else -1
-        return length, trial.language, trial.clip.prompt, alone
+        return token_limit(len(trial.clip.pcm)), trial.language, trial.clip.prompt, alone
 
 
 def _recognition(trial: _Trial) -> Recognition:

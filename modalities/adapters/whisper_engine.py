@@ -5,6 +5,7 @@ loop: it finds the end of the speech by the long silence behind it. So the encod
 silence, and what it makes of silence, computed once, is put behind its output up to the full window.
 """
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,30 +14,47 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from modalities.adapters.memory import keep_freed_memory
 from modalities.adapters.whisper_judgement import Decoded
 from modalities.ports import SPEECH_RATE_HZ, Pcm, Word
 
-BUCKETS = (400, 500, 750, 1000, 1500, 2000, 3000)
-"""Encoder lengths in frames of 10 ms. Below 400 more clips of one word are doubted, which costs more than it saves."""
+BUCKETS: tuple[int, ...] = (*range(400, 1000, 50), *range(1000, 2000, 100), *range(2000, 3001, 250))
+"""Encoder lengths in frames of 10 ms. `chorale bench asr-sweep` measures what shorter ones would cost in words."""
 
 FULL = BUCKETS[-1]
 _HOP = 160
 _PADDING_FRAMES = 50
+_LIMITS_S = (5.0, 7.5, 10.0, 15.0, 20.0, 30.0)
 _MAX_TOKENS = 448
 _TOKENS_PER_SECOND = 10
 _LEAST_TOKENS = 8
+_WINDOW_FRAMES = 2
+_RANGE = 2.0
+_LEAST_LEVEL = -1.5
+"""How Whisper scales a spectrogram: (log10 power + 4) / 4, floors at 10^-10 and at 10^-8 of the loudest."""
+
 _NO_SPACE_BEFORE = "\"'.。,，!！?？:：”)]}、"
 _NO_SPACE_AFTER = "\"'“¿([{-"
 
 
 @dataclass(frozen=True, slots=True)
-class Encoded:
-    """Encoder output of n clips of one bucket. `full` is what the decoder reads, `heard` the clips' own part."""
+class Heard:
+    """Encoder output of clips of one length, without what stands behind it; `places` says which clips."""
 
+    places: tuple[int, ...]
+    output: Any  # ctranslate2.StorageView, a vendor's type
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """Encoder output of clips in order. `full` is what the decoder reads, `heard` the clips' own part by length, and
+    `limit` how many tokens a decode of any of them may have."""
+
+    clips: tuple[Pcm, ...]
     full: Any  # ctranslate2.StorageView, a vendor's type
-    heard: Any
-    frames: tuple[int, ...]
-    bucket: int
+    heard: tuple[Heard, ...]
+    limit: int
+    shortened: bool
 
 
 def bucket_of(samples: int) -> int:
@@ -45,9 +63,11 @@ def bucket_of(samples: int) -> int:
     return next(bucket for bucket in BUCKETS if bucket >= needed)
 
 
-def token_limit(bucket: int) -> int:
-    """Returns how many tokens a decode may have: more than speech of that length ever needs."""
-    return min(_MAX_TOKENS // 2, _LEAST_TOKENS + _TOKENS_PER_SECOND * bucket // 100)
+def token_limit(samples: int) -> int:
+    """Returns how many tokens a decode may have: more than speech of that length ever needs, and the same for clips of
+    about one length, so that they can be decoded together."""
+    at = min(bisect_left(_LIMITS_S, samples / SPEECH_RATE_HZ), len(_LIMITS_S) - 1)
+    return min(_MAX_TOKENS // 2, _LEAST_TOKENS + int(_TOKENS_PER_SECOND * _LIMITS_S[at]))
 
 
 class WhisperEngine:
@@ -57,6 +77,7 @@ class WhisperEngine:
         """Loads the model of a folder and, on a processor, encodes the silence that stands behind every clip."""
         from faster_whisper import WhisperModel
 
+        keep_freed_memory()
         self.model: Any = WhisperModel(
             str(folder), device=device, compute_type=compute_type, cpu_threads=threads
         )
@@ -66,30 +87,61 @@ class WhisperEngine:
         self._tokenizers: dict[str, Any] = {}
         self._silence: NDArray[np.float32] | None = None
         if self.shortens:
-            self._silence = np.array(self.model.encode(self._spectrogram(_hush(), FULL)))
+            self._silence = np.array(self.hear([_hush()], FULL))
 
-    def encode(self, clips: Sequence[Pcm], bucket: int) -> Encoded:
-        """Encodes clips that fit a bucket, together."""
+    @property
+    def silence(self) -> NDArray[np.float32] | None:
+        """What stands behind a shortened clip: shape (1, 1500, width); None where nothing is shortened."""
+        return self._silence
+
+    def hear(self, clips: Sequence[Pcm], frames: int) -> Any:
+        """Returns the encoder's output for clips cut or filled to so many frames: (clips, frames / 2, width)."""
+        return self.model.encode(np.stack([self._spectrogram(clip, frames) for clip in clips]))
+
+    def encode(self, clips: Sequence[Pcm], shorten: bool) -> Encoded:
+        """Encodes clips that share a token limit, each at its own length where they are shortened."""
+        lengths = [bucket_of(len(clip)) if shorten else FULL for clip in clips]
+        heard = []
+        for length in sorted(set(lengths)):
+            places = tuple(place for place, own in enumerate(lengths) if own == length)
+            heard.append(Heard(places, self.hear([clips[place] for place in places], length)))
+        limit = max(token_limit(len(clip)) for clip in clips)
+        whole = len(heard) == 1 and lengths[0] == FULL
+        full = heard[0].output if whole or self._silence is None else self._filled(heard, len(clips))
+        return Encoded(tuple(clips), full, tuple(heard), limit, shorten)
+
+    def part(self, encoded: Encoded, places: Sequence[int]) -> Encoded:
+        """Returns the encoding of some of the clips, in the order given."""
+        if list(places) == list(range(len(encoded.clips))):
+            return encoded
+        clips = [encoded.clips[place] for place in places]
+        if self._silence is None:
+            # On a GPU the encoder is quicker than the way to the processor's memory and back.
+            return self.encode(clips, encoded.shortened)
+        full = _rows(encoded.full, places)
+        heard = []
+        for group in encoded.heard:
+            rows = [(places.index(place), row) for row, place in enumerate(group.places) if place in places]
+            if rows:
+                output = _rows(group.output, [row for _, row in rows])
+                heard.append(Heard(tuple(place for place, _ in rows), output))
+        return Encoded(tuple(clips), full, tuple(heard), encoded.limit, encoded.shortened)
+
+    def _filled(self, heard: Sequence[Heard], count: int) -> Any:
+        """Puts silence behind what was heard, up to the full window."""
         import ctranslate2
 
-        features = np.stack(
-            [self._spectrogram(clip.astype(np.float32) / np.float32(32768), bucket) for clip in clips]
-        )
-        heard = self.model.encode(features)
-        full = heard
-        if self._silence is not None and bucket < FULL:
-            own = np.array(heard)
-            tail = np.broadcast_to(
-                self._silence[:, own.shape[1] :], (len(clips), FULL // 2 - own.shape[1], own.shape[2])
-            )
-            full = ctranslate2.StorageView.from_array(np.concatenate((own, tail), axis=1))
-        frames = tuple(min(bucket, max(2, -(-len(clip) // _HOP))) for clip in clips)
-        return Encoded(full, heard, frames, bucket)
+        assert self._silence is not None
+        full = np.repeat(self._silence, count, axis=0)
+        for group in heard:
+            own = np.array(group.output)
+            full[list(group.places), : own.shape[1]] = own
+        return ctranslate2.StorageView.from_array(full)
 
     def detect_languages(self, encoded: Encoded) -> list[str]:
         """Returns the most probable language of each clip."""
         if not self.multilingual:
-            return ["en"] * len(encoded.frames)
+            return ["en"] * len(encoded.clips)
         return [found[0][0][2:-2] for found in self.model.model.detect_language(encoded.full)]
 
     def decode(
@@ -107,9 +159,7 @@ class WhisperEngine:
         tokenizer = self.tokenizer(language)
         prompt = self._prompt(tokenizer, bias)
         # CTranslate2 allows half of max_length to new tokens, and what the prompt leaves.
-        longest = min(
-            _MAX_TOKENS, max(2 * token_limit(encoded.bucket), len(prompt) + token_limit(encoded.bucket))
-        )
+        longest = min(_MAX_TOKENS, max(2 * encoded.limit, len(prompt) + encoded.limit))
         limit = min(longest // 2, longest - len(prompt))
         search = (
             {"beam_size": 1, "num_hypotheses": 5, "sampling_topk": 0, "sampling_temperature": temperature}
@@ -118,7 +168,7 @@ class WhisperEngine:
         )
         results = self.model.model.generate(
             encoded.full,
-            [prompt] * len(encoded.frames),
+            [prompt] * len(encoded.clips),
             max_length=longest,
             return_scores=True,
             return_no_speech_prob=True,
@@ -134,12 +184,19 @@ class WhisperEngine:
         from faster_whisper.transcribe import merge_punctuations
 
         tokenizer = self.tokenizer(language)
-        texts = [[token for token in decoded if token < tokenizer.eot] for decoded in tokens]
-        found = self.model.find_alignment(tokenizer, texts, encoded.heard, list(encoded.frames))
-        placed = []
-        for words in found:
-            merge_punctuations(words, _NO_SPACE_AFTER, _NO_SPACE_BEFORE)
-            placed.append(_trimmed([word for word in map(_word, words) if word.text]))
+        placed: list[tuple[Word, ...]] = [()] * len(tokens)
+        for heard in encoded.heard:
+            wanted = [n for n, place in enumerate(heard.places) if tokens[place]]
+            if not wanted:
+                continue
+            places = [heard.places[n] for n in wanted]
+            texts = [[token for token in tokens[place] if token < tokenizer.eot] for place in places]
+            frames = [_frames(encoded.clips[place]) for place in places]
+            output = heard.output if len(wanted) == len(heard.places) else _rows(heard.output, wanted)
+            found = self.model.find_alignment(tokenizer, texts, output, frames)
+            for place, words in zip(places, found, strict=True):
+                merge_punctuations(words, _NO_SPACE_AFTER, _NO_SPACE_BEFORE)
+                placed[place] = _trimmed([word for word in map(_word, words) if word.text])
         return placed
 
     def tokenizer(self, language: str) -> Any:
@@ -172,16 +229,34 @@ class WhisperEngine:
         earlier = tokenizer.encode(f" {bias.strip()}")[-(_MAX_TOKENS // 2 - 1) :]
         return [tokenizer.sot_prev, *earlier, *prompt]
 
-    def _spectrogram(self, sound: NDArray[np.float32], frames: int) -> NDArray[np.float32]:
-        padded = np.zeros(frames * _HOP, dtype=np.float32)
-        padded[: min(len(sound), len(padded))] = sound[: len(padded)]
-        features: NDArray[np.float32] = self.model.feature_extractor(padded)[:, :frames]
-        return features
+    def _spectrogram(self, clip: Pcm, frames: int) -> NDArray[np.float32]:
+        """Returns the log mel spectrogram of a clip with silence behind it, shape (bands, frames)."""
+        sound = clip[: frames * _HOP].astype(np.float32) / np.float32(32768)
+        # Beyond the clip's last window every frame is the floor: only what sounds is computed.
+        sounding = min(frames, -(-len(sound) // _HOP) + _WINDOW_FRAMES)
+        padded = np.zeros(sounding * _HOP, dtype=np.float32)
+        padded[: len(sound)] = sound
+        features: NDArray[np.float32] = self.model.feature_extractor(padded)[:, :sounding]
+        floor = max(float(features.max()) - _RANGE, _LEAST_LEVEL)
+        return np.pad(features, ((0, 0), (0, frames - sounding)), constant_values=floor)
 
 
-def _hush() -> NDArray[np.float32]:
+def _rows(output: Any, rows: Sequence[int]) -> Any:
+    """Returns some clips' encoder output, in the processor's memory."""
+    import ctranslate2
+
+    own = output if output.device == "cpu" else output.to_device(ctranslate2.Device.cpu)
+    return ctranslate2.StorageView.from_array(np.array(own)[list(rows)])
+
+
+def _frames(clip: Pcm) -> int:
+    """Returns how many frames of a clip's encoding are its own."""
+    return min(FULL, max(2, -(-len(clip) // _HOP)))
+
+
+def _hush() -> Pcm:
     """Returns a breath of faint noise: the level that a quiet room has beside speech."""
-    return np.random.default_rng(0).normal(0.0, 1e-4, SPEECH_RATE_HZ // 10).astype(np.float32)
+    return np.random.default_rng(0).normal(0.0, 3.3, SPEECH_RATE_HZ // 10).astype(np.int16)
 
 
 def _trimmed(words: Sequence[Word]) -> tuple[Word, ...]:

@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from benchmarks.asr_clips import SENTENCES, synthesised
 from modalities.adapters.faster_whisper import FasterWhisper, WhisperSettings
 from modalities.adapters.whisper_engine import BUCKETS, FULL, Encoded, bucket_of, token_limit
 from modalities.adapters.whisper_judgement import BEAM, SAMPLED, SHORT, WHOLE, Decoded
 from modalities.errors import AdapterUnavailable
 from modalities.ports import SPEECH_RATE_HZ, Clip, Pcm, Word
+from orchestrator.scheduling.batching import CLIP_SHAPES_S
 from tests.modalities.adapters.recordings import Recording, recordings
 
 needs_model = pytest.mark.skipif(
@@ -102,6 +104,59 @@ def test_whisper_batched_equals_unbatched(whisper: FasterWhisper) -> None:
 
 
 @pytest.mark.real
+@needs_model
+def test_whisper_company_of_said_sentences_changes_nothing(whisper: FasterWhisper) -> None:
+    """Of sentences of several lengths in one call each has the text and the times that it has alone, in order, with
+    its own options: drafts have no words, a prompt goes with its own clip only (F-L7)."""
+    pcms = [clip.pcm for clip in synthesised()]
+    clips = [Clip(pcm) for pcm in pcms]
+    clips += [Clip(pcms[1], draft=True), Clip(pcms[2], prompt="Kitchen, lights."), Clip(pcms[3], rung=BEAM)]
+    together = whisper.recognize(clips)
+    for clip, found in zip(clips, together, strict=True):
+        alone = whisper.recognize([clip])[0]
+        assert (found.text, found.rung) == (alone.text, alone.rung)
+        assert [word.text for word in found.words] == [word.text for word in alone.words]
+        assert bool(found.words) is not clip.draft
+        np.testing.assert_allclose(
+            [word.start_s for word in found.words], [word.start_s for word in alone.words], atol=0.1
+        )
+    for sentence, found in zip(SENTENCES[:4], together, strict=False):
+        assert edits(words_of(sentence), words_of(found.text.replace("10", "ten").replace("7", "seven"))) <= 1
+
+
+@pytest.mark.real
+@needs_model
+def test_whisper_long_clip_among_short_ones_is_complete_and_in_order(whisper: FasterWhisper) -> None:
+    """Sentences said one after another for over 30 s come back as they were said, beside short clips (F-L7)."""
+    pcms = [clip.pcm for clip in synthesised()]
+    gap = np.zeros(SPEECH_RATE_HZ // 2, np.int16)
+    spoken = [part for _ in range(3) for pcm in pcms for part in (pcm, gap)]
+    assert len(np.concatenate(spoken)) > 30 * SPEECH_RATE_HZ
+    before, long, after = whisper.recognize([Clip(pcms[0]), Clip(np.concatenate(spoken)), Clip(pcms[1])])
+    assert "weather" in before.text
+    assert "timer" in after.text
+    landmarks = [
+        word for word in words_of(long.text) if word in ("weather", "timer", "kitchen", "table", "sister")
+    ]
+    assert landmarks == ["weather", "timer", "kitchen", "table", "sister"] * 3
+    starts = [word.start_s for word in long.words]
+    assert starts == sorted(starts)
+    assert starts[-1] > 28
+
+
+@pytest.mark.real
+@needs_model
+def test_whisper_spectrogram_of_the_sound_alone_is_that_of_the_whole_window(whisper: FasterWhisper) -> None:
+    """Frames behind the clip are the floor that the library computes for them."""
+    pcm = noise(1.234, 2000)
+    ours = whisper.engine._spectrogram(pcm, 3000)
+    padded = np.zeros(30 * SPEECH_RATE_HZ, np.float32)
+    padded[: len(pcm)] = pcm.astype(np.float32) / 32768
+    theirs = whisper.engine.model.feature_extractor(padded)[:, :3000]
+    np.testing.assert_allclose(ours, theirs, atol=1e-5)
+
+
+@pytest.mark.real
 @pytest.mark.corpus
 @needs_model
 def test_whisper_places_words_of_finals_in_order_within_the_clip(whisper: FasterWhisper) -> None:
@@ -181,7 +236,17 @@ def test_bucket_of_holds_the_clip_and_half_a_second() -> None:
         bucket = bucket_of(samples)
         assert bucket in BUCKETS
         assert bucket * 160 >= min(samples + SPEECH_RATE_HZ // 2, FULL * 160)
-    assert token_limit(FULL) < token_limit(FULL) * 2 <= 448
+
+
+@pytest.mark.parametrize("shape_s", CLIP_SHAPES_S)
+def test_token_limit_is_one_for_all_clips_of_a_shape(shape_s: float) -> None:
+    """What the scheduler sends together is decoded together, and within what the decoder can hold."""
+    longest = int(shape_s * SPEECH_RATE_HZ)
+    shorter = [one for one in CLIP_SHAPES_S if one < shape_s]
+    shortest = int(max(shorter, default=0) * SPEECH_RATE_HZ) + 1
+    assert token_limit(shortest) == token_limit(longest)
+    assert token_limit(longest) != token_limit(longest + 1) or shape_s == CLIP_SHAPES_S[-1]
+    assert token_limit(longest) * 2 <= 448
 
 
 class LoopingEngine:
@@ -193,9 +258,14 @@ class LoopingEngine:
 
     def __init__(self) -> None:
         self.asked: list[tuple[int, float, int]] = []
+        self.encoded = 0
 
-    def encode(self, clips: Sequence[Pcm], bucket: int) -> Encoded:
-        return Encoded(None, None, (bucket,) * len(clips), bucket)
+    def encode(self, clips: Sequence[Pcm], shorten: bool) -> Encoded:
+        self.encoded += 1
+        return Encoded(tuple(clips), None, (), 50, shorten)
+
+    def part(self, encoded: Encoded, places: Sequence[int]) -> Encoded:
+        return encoded
 
     def decode(
         self,
@@ -208,7 +278,7 @@ class LoopingEngine:
     ) -> list[Decoded]:
         self.asked.append((rung, temperature, beam))
         text = "at last" if temperature > 0.3 else "no " * 60
-        return [Decoded(text, (1, 2), -0.3, 0.1, rung=rung)] * len(encoded.frames)
+        return [Decoded(text, (1, 2), -0.3, 0.1, rung=rung)] * len(encoded.clips)
 
     def words(
         self, encoded: Encoded, language: str, tokens: Sequence[Sequence[int]]
@@ -229,6 +299,7 @@ def test_whisper_climbs_to_temperatures_where_every_rung_loops() -> None:
         (SAMPLED, 0.2, 1),
         (SAMPLED, 0.4, 1),
     ]
+    assert engine.encoded == 2, "the rungs behind the full window read its encoding again"
     assert (
         FasterWhisper(WhisperSettings(), engine).recognize([Clip(noise(2, 1000), draft=True)])[0].text == ""
     )
