@@ -1,4 +1,5 @@
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -6,7 +7,13 @@ from tests.real.serving import serving
 
 
 @pytest.fixture(scope="session")
-def server_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def server_log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What the server of `server_url` writes, as JSON lines."""
+    return tmp_path_factory.mktemp("server") / "log"
+
+
+@pytest.fixture(scope="session")
+def server_url(server_log: Path) -> Iterator[str]:
     """A server with its real models, one for all tests that only talk to it."""
-    with serving(tmp_path_factory.mktemp("server") / "log") as url:
+    with serving(server_log, {"CHORALE_LOGGING__FORMAT": "json"}) as url:
         yield url
