@@ -26,9 +26,9 @@ class RealtimeCall:
     """Use as ``async with RealtimeCall.connect(url) as call``: sound goes out by `microphone` (silence until something
     is said), events both ways, and everything received is kept for `received_pcm`."""
 
-    def __init__(self) -> None:
+    def __init__(self, microphone: Microphone | None = None) -> None:
         self._peer = new_peer()
-        self.microphone = Microphone()
+        self.microphone = microphone or Microphone()
         self._earpiece = Earpiece()
         self._events: asyncio.Queue[Event | None] = asyncio.Queue(MAX_EVENTS)
         self._open: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -55,12 +55,13 @@ class RealtimeCall:
         key: str | None = None,
         session: Mapping[str, Any] | None = None,
         connect_within_s: float = CONNECT_WITHIN_S,
+        microphone: Microphone | None = None,
     ) -> AsyncIterator[Self]:
         """Calls, waits until events can be sent, and hangs up at the end.
 
         Raises `ServerAway`, `ServerRefused`, `CallFailed`.
         """
-        call = cls()
+        call = cls(microphone)
         try:
             try:
                 async with asyncio.timeout(connect_within_s):
