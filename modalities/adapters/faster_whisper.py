@@ -1,9 +1,9 @@
 """Speech recognition by Whisper models in CTranslate2's format, quick on short clips and careful with doubtful ones.
 
 A clip is decoded greedily from a short encoder (`whisper_engine`). Where the result is not to be believed
-(`whisper_judgement`) the ladder goes on: the full 30 s encoder, beam 5, then, for decodes that repeat themselves,
-rising temperatures (sampled, so that a repeat may differ). Clips of over 30 s go through faster-whisper's own
-sequential windows.
+(`whisper_judgement`) the ladder goes on: the same encoding with beam 5, the full 30 s encoder, that with beam 5, then,
+for decodes that repeat themselves, rising temperatures (sampled, so that a repeat may differ). Clips of over 30 s go
+through faster-whisper's own sequential windows.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
@@ -21,6 +21,7 @@ from modalities.adapters.whisper_judgement import (
     SAMPLED,
     SHORT,
     WHOLE,
+    WIDE,
     Decoded,
     believable,
     best,
@@ -64,8 +65,8 @@ class _Trial:
     rung: int
     decodes: list[Decoded]
     words: tuple[Word, ...] = ()
-    whole: tuple[Encoded, int] | None = None
-    """The full window's encoding and the clip's place in it: the rungs behind it read the same."""
+    encoding: tuple[Encoded, int] | None = None
+    """The last encoding of the clip and its place in it: most rungs read what the one before has heard."""
 
 
 class FasterWhisper:
@@ -91,7 +92,7 @@ class FasterWhisper:
             elif len(clip.pcm):
                 first = min(clip.rung, BEAM) if self._engine.shortens else max(WHOLE, min(clip.rung, BEAM))
                 trials.append(_Trial(place, clip, self._language(clip), first, []))
-        for rung in (SHORT, WHOLE, BEAM, SAMPLED):
+        for rung in (SHORT, SHORT, WHOLE, BEAM, SAMPLED):
             waiting = [trial for trial in trials if trial.rung == rung]
             # Of about one length side by side: a batch takes as long as its longest member.
             waiting.sort(key=lambda trial: len(trial.clip.pcm))
@@ -112,23 +113,22 @@ class FasterWhisper:
             self._decode(self._engine.part(encoded, chosen), [trials[n] for n in chosen], language, rung)
 
     def _encoded(self, trials: Sequence[_Trial], rung: int) -> Encoded:
-        """Encodes the clips, unless the full window of all of them is at hand."""
-        earlier = [trial.whole for trial in trials]
-        if (
-            rung > SHORT
-            and earlier[0] is not None
-            and all(one is not None and one[0] is earlier[0][0] for one in earlier)
-        ):
-            return self._engine.part(earlier[0][0], [one[1] for one in earlier if one is not None])
-        encoded = self._engine.encode([trial.clip.pcm for trial in trials], shorten=rung == SHORT)
-        if rung > SHORT:
-            for place, trial in enumerate(trials):
-                trial.whole = encoded, place
+        """Encodes the clips, unless a fitting encoding of all of them is at hand."""
+        shorten = rung == SHORT
+        earlier = [trial.encoding for trial in trials if trial.encoding is not None]
+        if len(earlier) == len(trials):
+            (first, _), places = earlier[0], [place for _, place in earlier]
+            if first.shortened == shorten and all(encoded is first for encoded, _ in earlier):
+                return self._engine.part(first, places)
+        encoded = self._engine.encode([trial.clip.pcm for trial in trials], shorten)
+        for place, trial in enumerate(trials):
+            trial.encoding = encoded, place
         return encoded
 
     def _decode(self, encoded: Encoded, trials: Sequence[_Trial], language: str, rung: int) -> None:
         bias = trials[0].clip.prompt
-        beam = {SHORT: self._settings.beam, WHOLE: self._settings.beam}.get(rung, 5)
+        looked = rung == SHORT and bool(trials[0].decodes)
+        beam = self._settings.beam if rung <= WHOLE and not looked else max(WIDE, self._settings.beam)
         if rung == SAMPLED:
             self._sample(encoded, trials[0], language)
             ended = list(trials)
@@ -188,7 +188,11 @@ class FasterWhisper:
     def _shape(self, trial: _Trial) -> Hashable:
         """Names what clips must share to be decoded together; sampling goes one by one, as it stops by its result."""
         alone = trial.place if trial.rung == SAMPLED else -1
-        return token_limit(len(trial.clip.pcm)), trial.language, trial.clip.prompt, alone
+        # What has been encoded together stays together: it need not be encoded again.
+        earlier = trial.encoding[0] if trial.encoding else None
+        fits = earlier is not None and earlier.shortened == (trial.rung == SHORT)
+        heard = id(earlier) if fits else None
+        return token_limit(len(trial.clip.pcm)), trial.language, trial.clip.prompt, heard, alone
 
 
 def _recognition(trial: _Trial) -> Recognition:

@@ -175,7 +175,10 @@ class WhisperEngine:
             suppress_tokens=get_suppressed_tokens(tokenizer, [-1]),
             **search,
         )
-        return [self._decoded(result, tokenizer, language, limit, rung) for result in results]
+        return [
+            self._decoded(result, tokenizer, language, limit, rung, 1 if temperature > 0 else beam)
+            for result in results
+        ]
 
     def words(
         self, encoded: Encoded, language: str, tokens: Sequence[Sequence[int]]
@@ -209,7 +212,9 @@ class WhisperEngine:
             )
         return self._tokenizers[language]
 
-    def _decoded(self, result: Any, tokenizer: Any, language: str, limit: int, rung: int) -> Decoded:
+    def _decoded(
+        self, result: Any, tokenizer: Any, language: str, limit: int, rung: int, beam: int
+    ) -> Decoded:
         tokens = tuple(result.sequences_ids[0])
         logprob = result.scores[0] * len(tokens) / (len(tokens) + 1)
         return Decoded(
@@ -220,6 +225,7 @@ class WhisperEngine:
             language,
             len(tokens) >= limit,
             rung,
+            beam,
         )
 
     def _prompt(self, tokenizer: Any, bias: str | None) -> list[int]:

@@ -12,7 +12,14 @@ from dataclasses import dataclass
 from modalities.ports import SPEECH_RATE_HZ
 
 SHORT, WHOLE, BEAM, SAMPLED, ENDED = range(5)
-"""The rungs: short encoder, full encoder, beam 5, sampling by temperature; behind them the end."""
+"""The rungs: short encoder, full encoder, beam 5, sampling by temperature; behind them the end. On the first a clip
+may stand twice: an unsure text is looked for again with a wide beam, in what the encoder has already heard."""
+
+WIDE = 5
+"""The beam of second looks."""
+
+_BRIEF_SAMPLES = 2 * SPEECH_RATE_HZ
+"""An unsure clip below this stays so in the full window, which writes other words, not better ones."""
 
 LOGPROB_FLOOR = -1.0
 COMPRESSION_CEILING = 2.4
@@ -36,6 +43,7 @@ class Decoded:
     language: str = "en"
     capped: bool = False
     rung: int = 0
+    beam: int = 1
 
     @property
     def compression_ratio(self) -> float:
@@ -75,16 +83,21 @@ def best(candidates: Sequence[Decoded]) -> Decoded:
 def next_rung(decodes: Sequence[Decoded], samples: int, draft: bool) -> int:
     """Returns where a clip of so many samples goes on after its last decode, `ENDED` where it does not.
 
-    Drafts end at once. A silent verdict ends it too, except the short encoder's on less than a second of sound, which
+    Drafts end at once. A silent verdict ends it too, except the narrow beam's on less than a second of sound, which
     takes clipped words for noise. Sampling is for loops only: on an unsure text it guesses.
     """
     last = decodes[-1]
     if draft or last.rung >= SAMPLED:
         return ENDED
+    narrow = last.rung == SHORT and last.beam < WIDE
     if silent(last):
-        return WHOLE if last.rung == SHORT and samples < SPEECH_RATE_HZ else ENDED
+        return SHORT if narrow and samples < SPEECH_RATE_HZ else ENDED
     if believable(last):
         return ENDED
+    if last.rung == SHORT and not loops(last):
+        if narrow:
+            return SHORT
+        return ENDED if samples < _BRIEF_SAMPLES else BEAM
     if last.rung == BEAM:
         return SAMPLED if loops(best(decodes)) else ENDED
     return last.rung + 1

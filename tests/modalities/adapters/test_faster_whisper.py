@@ -305,6 +305,34 @@ def test_whisper_climbs_to_temperatures_where_every_rung_loops() -> None:
     )
 
 
+class DoubtingEngine(LoopingEngine):
+    """A stand-in whose narrow beam is unsure of everything, and which says when a part of a batch is taken."""
+
+    def decode(
+        self,
+        encoded: Encoded,
+        language: str,
+        bias: str | None,
+        beam: int,
+        rung: int,
+        temperature: float = 0.0,
+    ) -> list[Decoded]:
+        self.asked.append((rung, temperature, beam))
+        sure = -0.3 if beam > 1 else -1.4
+        return [Decoded("stop" if beam > 1 else "start", (1, 2), sure, 0.1, rung=rung, beam=beam)] * len(
+            encoded.clips
+        )
+
+
+def test_whisper_looks_again_with_a_wide_beam_before_it_encodes_anew() -> None:
+    """An unsure text is decoded once more from the same encoding; the surer text is the result."""
+    engine: Any = DoubtingEngine()  # stands in for the model's engine
+    found = FasterWhisper(WhisperSettings(), engine).recognize([Clip(noise(2, 1000))])[0]
+    assert (found.text, found.rung) == ("stop", SHORT)
+    assert engine.asked == [(SHORT, 0.0, 1), (SHORT, 0.0, 5)]
+    assert engine.encoded == 1
+
+
 def test_whisper_starts_where_the_clip_asks() -> None:
     """A clip that is to be heard again starts at its rung."""
     engine: Any = LoopingEngine()  # stands in for the model's engine

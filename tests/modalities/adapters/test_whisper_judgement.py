@@ -12,6 +12,7 @@ from modalities.adapters.whisper_judgement import (
     SAMPLED,
     SHORT,
     WHOLE,
+    WIDE,
     Decoded,
     believable,
     best,
@@ -34,6 +35,7 @@ decodes = st.builds(
     no_speech_probability=st.floats(0, 1),
     capped=st.booleans(),
     rung=st.sampled_from([SHORT, WHOLE, BEAM]),
+    beam=st.sampled_from([1, WIDE]),
 )
 
 
@@ -71,10 +73,19 @@ def test_silent_keeps_thanks_that_were_said() -> None:
 
 
 def test_next_rung_climbs_one_by_one_while_the_text_is_unsure() -> None:
-    """Short, whole, beam 5, then the end: sampling would only guess."""
-    assert next_rung([UNSURE], SECOND, draft=False) == WHOLE
+    """Short, the same with beam 5, the whole with beam 5, then the end: sampling would only guess."""
+    assert next_rung([UNSURE], 3 * SECOND, draft=False) == SHORT
+    assert next_rung([UNSURE, replace(UNSURE, beam=WIDE)], 3 * SECOND, draft=False) == BEAM
     assert next_rung([replace(UNSURE, rung=WHOLE)], SECOND, draft=False) == BEAM
     assert next_rung([replace(UNSURE, rung=BEAM)], SECOND, draft=False) == ENDED
+
+
+def test_next_rung_leaves_a_brief_unsure_text_as_it_is() -> None:
+    """Under two seconds the full window is not asked, unless the text runs away: that one needs it."""
+    wide = replace(UNSURE, beam=WIDE)
+    assert next_rung([UNSURE, wide], SECOND, draft=False) == ENDED
+    assert next_rung([LOOP], SECOND, draft=False) == WHOLE
+    assert next_rung([UNSURE, replace(LOOP, beam=WIDE)], SECOND, draft=False) == WHOLE
 
 
 def test_next_rung_samples_only_where_every_rung_loops() -> None:
@@ -85,8 +96,9 @@ def test_next_rung_samples_only_where_every_rung_loops() -> None:
 
 
 def test_next_rung_checks_a_mere_moment_of_silence_once() -> None:
-    """Under a second of sound, silence is checked by the whole encoder; longer sound is not."""
-    assert next_rung([NOISE], SECOND - 1, draft=False) == WHOLE
+    """Under a second of sound, silence is looked at again; longer sound is not."""
+    assert next_rung([NOISE], SECOND - 1, draft=False) == SHORT
+    assert next_rung([replace(NOISE, beam=WIDE)], SECOND - 1, draft=False) == ENDED
     assert next_rung([NOISE], SECOND, draft=False) == ENDED
     assert next_rung([replace(NOISE, rung=WHOLE)], SECOND - 1, draft=False) == ENDED
 
@@ -101,7 +113,7 @@ def test_next_rung_of_a_draft_is_the_end(decoded: Decoded, samples: int) -> None
 def test_next_rung_always_climbs_and_leaves_what_is_believed(decoded: Decoded, samples: int) -> None:
     """The ladder has no way down, so it ends; a believable decode with speech in it ends it at once."""
     following = next_rung([decoded], samples, draft=False)
-    assert following > decoded.rung
+    assert following > decoded.rung or (following == SHORT and decoded.beam < WIDE)
     if believable(decoded) and not silent(decoded):
         assert following == ENDED
 
