@@ -20,6 +20,11 @@ MOST_WINDOWS_A_TICK = 64
 """Of one stream: a client that sends minutes at once does not hold up the others for longer than some 10 ms."""
 
 
+GATHER_S = 0.01
+"""Ticks are so far apart at least: many calls bring windows all the time, and a hop to the thread costs more than what
+it is for. A call alone, with sound every 40 ms, never waits for it."""
+
+
 @dataclass(slots=True)
 class _Work:
     """Windows of one stream that go through the detector together."""
@@ -84,6 +89,7 @@ class VoiceActivity:
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="voice-activity")
         self._wanting: dict[int, _Stream] = {}
         self._busy = False
+        self._due_s = 0.0
         self._failing = False
         self._closed = False
 
@@ -95,14 +101,21 @@ class VoiceActivity:
         self._wanting[id(stream)] = stream
         if not self._busy and not self._closed:
             self._busy = True
-            # One turn of the loop later: what all sessions received in this one goes together.
-            asyncio.get_running_loop().call_soon(self._tick)
+            self._go_on()
 
     def close(self) -> None:
         """Stops delivering and lets the thread end. Idempotent."""
         self._closed = True
         self._wanting.clear()
         self._thread.shutdown(wait=False, cancel_futures=True)
+
+    def _go_on(self) -> None:
+        """Judges soon what all sessions have by then: in the next turn of the loop at the earliest."""
+        loop = asyncio.get_running_loop()
+        if any(stream.backlog >= MOST_WINDOWS_A_TICK for stream in self._wanting.values()):
+            loop.call_soon(self._tick)
+        else:
+            loop.call_at(max(self._due_s, loop.time()), self._tick)
 
     def _tick(self) -> None:
         work: list[_Work] = []
@@ -115,7 +128,9 @@ class VoiceActivity:
         if not work or self._closed:
             self._busy = False
             return
-        future = asyncio.get_running_loop().run_in_executor(self._thread, self._judge, work)
+        loop = asyncio.get_running_loop()
+        self._due_s = loop.time() + GATHER_S
+        future = loop.run_in_executor(self._thread, self._judge, work)
         future.add_done_callback(partial(self._judged, work))
 
     def _judge(self, work: list[_Work]) -> list[_Judgement]:
@@ -149,4 +164,4 @@ class VoiceActivity:
         for work, found in () if broke is not None else zip(asked, future.result(), strict=True):
             if not work.stream.closed:
                 work.stream.deliver(work.first_window, found.probabilities, found.phrase_ends)
-        self._tick()
+        self._go_on()
