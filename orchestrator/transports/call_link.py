@@ -1,18 +1,15 @@
 """A call as its session sees it, and the writing half of its data channel."""
 
 import asyncio
-import logging
 from collections.abc import Callable
 
 from aiortc import RTCDataChannel
 
 from orchestrator.ids import random_id
 from orchestrator.sessions.links import LinkKind, LogEntry, LoggedAudio, LoggedEvent, SessionPort
+from orchestrator.transports.fitting import fitting
 from orchestrator.transports.outbox import FELL_BEHIND, Closing, Outbox, Told
 from orchestrator.transports.playing import PlayoutTrack
-from orchestrator.wire import codec, server
-
-_log = logging.getLogger(__name__)
 
 HIGH_BYTES = 256 * 1024
 LOW_BYTES = 64 * 1024
@@ -53,8 +50,6 @@ class CallLink:
         self._stuck_timer: asyncio.TimerHandle | None = None
         self._closing_timer: asyncio.TimerHandle | None = None
         self._last: Closing | None = None
-        self.left_out = 0
-        """Events that were longer than the client takes."""
         self.ended: asyncio.Future[Closing] = self._loop.create_future()
         """Set once there is nothing more to send."""
 
@@ -142,19 +137,9 @@ class CallLink:
                 return
             case LoggedEvent() | Told():
                 data = entry.data
-        if self._max_bytes is not None and len(data) > self._max_bytes:
-            data = self._too_big(len(data))
+        if self._max_bytes is not None:
+            data = fitting(data, self._max_bytes)
         channel.send(data.decode())
-
-    def _too_big(self, size: int) -> bytes:
-        self.left_out += 1
-        _log.warning("an event of %d bytes is more than a call's client takes and was left out", size)
-        details = server.ErrorDetails(
-            "server_error",
-            f"An event of {size} bytes is too big for this data channel ({self._max_bytes} bytes).",
-            "event_too_big",
-        )
-        return codec.encode(server.Error(details), random_id("event"))
 
     def _wait_for_low(self) -> None:
         if self._stuck_timer is None:

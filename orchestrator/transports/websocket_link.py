@@ -1,16 +1,13 @@
 """A WebSocket as its session sees it, and the writing half of it."""
 
 import asyncio
-import logging
 
 from orchestrator.ids import random_id
 from orchestrator.sessions.links import LinkKind, LoggedAudio, LoggedEvent, Playout, SessionPort
+from orchestrator.transports.fitting import fitting
 from orchestrator.transports.outbox import FELL_BEHIND, Closing, Outbox, Told
 from orchestrator.transports.outlet import Outlet
 from orchestrator.transports.server import MeasuredProtocol
-from orchestrator.wire import codec, server
-
-log = logging.getLogger(__name__)
 
 MAX_SENT_BYTES = 2**20 - 1
 """Clients' libraries drop a connection at a message of 1 MiB."""
@@ -122,9 +119,9 @@ class WebSocketLink:
         for entry in batch:
             if isinstance(entry, LoggedEvent):
                 texts += self._outlet.before(entry)
-                texts.append(entry.data if len(entry.data) <= MAX_SENT_BYTES else _too_big(entry.data))
+                texts.append(fitting(entry.data, MAX_SENT_BYTES))
             elif isinstance(entry, Told):
-                texts.append(entry.data if len(entry.data) <= MAX_SENT_BYTES else _too_big(entry.data))
+                texts.append(fitting(entry.data, MAX_SENT_BYTES))
             elif isinstance(entry, LoggedAudio):
                 if self._kind is not LinkKind.SIDEBAND:
                     texts += self._outlet.encode(entry)
@@ -153,11 +150,3 @@ class WebSocketLink:
         if not self.ended.done():
             self.ended.set_result(closing)
         self._sent.set()
-
-
-def _too_big(data: bytes) -> bytes:
-    log.warning("an event of %d bytes is more than a client can take and was left out", len(data))
-    details = server.ErrorDetails(
-        "server_error", f"An event of {len(data)} bytes is too big to be sent.", "event_too_big"
-    )
-    return codec.encode(server.Error(details), random_id("event"))

@@ -118,8 +118,9 @@ def test_more_than_the_channel_holds_arrives_whole_and_in_order() -> None:
     asyncio.run(main())
 
 
-def test_an_event_longer_than_the_client_takes_is_left_out_and_said_so() -> None:
-    """The channel survives it: an `error` stands in its place, and what follows arrives."""
+def test_an_event_longer_than_the_client_takes_is_cut_or_said_to_be_left_out() -> None:
+    """The channel survives both. A session keeps its place, since clients wait for it (the one in JavaScript inside of
+    connect), with fewer words; what a cut would break is replaced by an `error`; what follows arrives."""
 
     async def main() -> None:
         async with switchboard() as board:
@@ -128,10 +129,16 @@ def test_an_event_longer_than_the_client_takes_is_left_out_and_said_so() -> None
             _, answer = await board.door.answer(sdp, REQUEST)
             await caller.peer.setRemoteDescription(RTCSessionDescription(answer, "answer"))
             await caller.connected()
-            board.session.emit(LoggedEvent(json.dumps({"type": "big", "text": "x" * 3_000}).encode()))
+            instructions = {"id": "sess_1", "instructions": "Be kind. " * 900, "tools": [{"name": "f"}]}
+            updated = {"type": "session.updated", "session": instructions}
+            board.session.emit(LoggedEvent(json.dumps(updated).encode()))
+            board.session.emit(LoggedEvent(json.dumps({"type": "big", "delta": "x" * 3_000}).encode()))
             board.session.emit("small")
             await until(lambda: "small" in caller.types(), "the event after it")
-            assert caller.types()[-2:] == ["error", "small"]
+            assert caller.types()[-3:] == ["session.updated", "error", "small"]
+            shown = caller.events[-3]["session"]
+            assert (shown["id"], shown["tools"]) == ("sess_1", [{"name": "f"}])
+            assert shown["instructions"].startswith("Be kind. " * 100)
             assert caller.events[-2]["error"]["code"] == "event_too_big"
 
     asyncio.run(main())

@@ -1,6 +1,7 @@
 """A WebSocket under pressure: slow, rude and vanishing clients, full and closing servers."""
 
 import asyncio
+import json
 import socket
 from collections.abc import Sequence
 
@@ -8,6 +9,7 @@ import pytest
 from websockets.exceptions import InvalidStatus
 
 from orchestrator.errors import WireError
+from orchestrator.sessions.links import LoggedEvent
 from orchestrator.transports import bounded_reading, server, websocket_link
 from orchestrator.wire.client import CancelResponse, CreateItem
 from tests.transports.running import (
@@ -237,14 +239,23 @@ def test_close_of_a_slow_link_does_not_wait_for_its_backlog(monkeypatch: pytest.
     against(test)
 
 
-def test_events_over_a_megabyte_are_replaced_by_an_error() -> None:
-    """A client's library would drop the connection at 1 MiB: the event is left out and named instead."""
+def test_events_over_a_megabyte_are_cut_or_replaced_by_an_error() -> None:
+    """A client's library would drop the connection at 1 MiB: of a session, which clients wait for, words are left out;
+    an event that cannot be cut is named instead."""
 
     async def test(running: Running) -> None:
         async with running.connect() as link:
             session = await open_session(link, running)
+            shown = {
+                "id": "sess_1",
+                "instructions": "x" * 600_000,
+                "tools": [{"parameters": ["y" * 600_000]}],
+            }
+            session.emit(LoggedEvent(json.dumps({"type": "session.updated", "session": shown}).encode()))
             session.emit("x" * 2**20)
             session.emit("response.done")
+            updated = await heard(link)
+            assert (updated["type"], updated["session"]["id"]) == ("session.updated", "sess_1")
             error = await heard(link)
             assert (error["type"], error["error"]["code"]) == ("error", "event_too_big")
             assert (await heard(link))["type"] == "response.done"
