@@ -33,7 +33,7 @@ _TOGETHER = 8
 class Rule:
     """How long an encoder input is made, in frames of 10 ms, and what stands behind its output."""
 
-    least: int = 400
+    least: int = 300
     step: int = 50
     behind: int = 50
     thinned: int = 1
@@ -54,7 +54,7 @@ RULES = (
     Rule(behind=20),
     Rule(least=200),
     Rule(least=250),
-    Rule(least=300),
+    Rule(least=400),
     Rule(thinned=2),
     Rule(thinned=4),
 )

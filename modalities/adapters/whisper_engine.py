@@ -18,7 +18,7 @@ from modalities.adapters.memory import keep_freed_memory
 from modalities.adapters.whisper_judgement import Decoded
 from modalities.ports import SPEECH_RATE_HZ, Pcm, Word
 
-BUCKETS: tuple[int, ...] = (*range(400, 1000, 50), *range(1000, 2000, 100), *range(2000, 3001, 250))
+BUCKETS: tuple[int, ...] = (*range(300, 1000, 50), *range(1000, 2000, 100), *range(2000, 3001, 250))
 """Encoder lengths in frames of 10 ms. `chorale bench asr-sweep` measures what shorter ones would cost in words."""
 
 FULL = BUCKETS[-1]
