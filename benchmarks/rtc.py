@@ -5,12 +5,6 @@ the echo of aiortc's examples, with the same codec and packet rate, as it is shi
 function that takes half of its time computed by numpy. Calls per core are found by ramp: the most at which all frames
 are still processed (less than 0.1 % missing) and the event loop is late by less than 50 ms (p99). The server has a core
 of its own, and clients another one, where there are two.
-
-Examples:
-
-    chorale bench rtc                           the ramp of all three, some minutes
-    chorale bench rtc --calls 2 --seconds 2     no ramp: what two calls cost
-    chorale bench rtc --profile                 and where the event loop's time goes
 """
 
 import asyncio
@@ -49,6 +43,14 @@ def command(
     profile: Annotated[bool, typer.Option("--profile", help="Profile the event loop too.")] = False,
     json_file: Annotated[Path | None, typer.Option("--json", help="Where the figures go.")] = None,
 ) -> None:
+    """How many WebRTC calls one core hears, beside the echo of aiortc.
+
+    \b
+    Examples:
+      chorale bench rtc                           the ramp of all three, some minutes
+      chorale bench rtc --calls 2 --seconds 2     no ramp: what two calls cost
+      chorale bench rtc --profile                 and where the event loop's time goes
+    """
     console, machine = Console(), this_machine()
     console.print(f"[dim]{machine}[/]")
     outcome = Outcome("rtc", {"ways": ways, "calls": calls, "most": most, "seconds": seconds})
@@ -76,9 +78,6 @@ def command(
     outcome.show(console)
     console.print(f"written to {os.path.relpath(outcome.write(json_file, machine))}")
     raise typer.Exit(0 if outcome.holds else 1)
-
-
-command.__doc__ = __doc__
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +123,35 @@ class Tape(Microphone):
         return self._packets[self._at]
 
 
+class Lines:
+    """Calls that speak without end; use as ``async with``."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._packets = coded_speech()
+        self._stacks: list[AsyncExitStack] = []
+
+    def __len__(self) -> int:
+        return len(self._stacks)
+
+    async def make(self, count: int) -> None:
+        """Calls, or hangs up, until there are so many."""
+        while len(self._stacks) < count:
+            tape, stack = Tape(self._packets, 37 * len(self._stacks)), AsyncExitStack()
+            await stack.enter_async_context(
+                RealtimeCall.connect(self._url, microphone=tape, connect_within_s=60)
+            )
+            self._stacks.append(stack)
+        while len(self._stacks) > count:
+            await self._stacks.pop().aclose()
+
+    async def __aenter__(self) -> "Lines":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.make(0)
+
+
 def coded_speech() -> list[bytes]:
     """Ten seconds of speech as packets of 20 ms."""
     sound, microphone = speech(48_000), Microphone()
@@ -138,31 +166,30 @@ async def measure(
 ) -> list[Step]:
     """Returns the steps of the ramp, or the one of `calls`."""
     steps: list[Step] = []
-    async with _server(way) as url, AsyncExitStack() as stack:
-        packets = coded_speech()
-        lines: list[RealtimeCall] = []
+    async with _server(way) as url, Lines(url) as lines:
 
         async def step(count: int) -> Step:
             with console.status(f"{way}: {count} calls"):
-                while len(lines) < count:
-                    lines.append(await stack.enter_async_context(_talking(url, packets, len(lines))))
+                await lines.make(count)
                 seen = await _look(url, count, seconds)
             console.print(f"[dim]{way}: {count} calls, {'all is well' if seen.holds else 'too many'}[/]")
             steps.append(seen)
             return seen
 
+        async def holds(count: int) -> bool:
+            """Tried again where it fails: another program's moment is not the server's."""
+            return (await step(count)).holds or (await step(count)).holds
+
         if calls:
             await step(calls)
         else:
-            # Calls only come: steps of a tenth of what a few of them promise, from half of it on.
-            few = await step(FEW_CALLS)
-            promised = FEW_CALLS / max(few.cpu, 0.01)
-            count, stride = max(FEW_CALLS + 1, int(promised / 2)), max(1, int(promised / 10))
-            misses = 0 if few.holds else 1
-            while count <= most and misses < 2:
-                # Once more where it failed: another program's moment is not the server's.
-                misses = 0 if (await step(count)).holds else misses + 1
-                count += 0 if misses == 1 else stride
+            good, count = 0, FEW_CALLS
+            while count <= most and await holds(count):
+                good, count = count, count + max(2, count // 4)
+            bad = min(count, most + 1)
+            while good and bad - good > max(1, good // 25):
+                middle = (good + bad) // 2
+                good, bad = (middle, bad) if await holds(middle) else (good, middle)
         if profile:
             await _get(url, "profile")
             await asyncio.sleep(seconds)
@@ -189,13 +216,6 @@ async def _look(url: str, count: int, seconds: float) -> Step:
         (after["loop_cpu_s"] - before["loop_cpu_s"]) / wall_s,
         (spent.user + spent.system - used.user - used.system) / wall_s,
     )
-
-
-@asynccontextmanager
-async def _talking(url: str, packets: list[bytes], number: int) -> AsyncIterator[RealtimeCall]:
-    """A call that speaks without end."""
-    async with RealtimeCall.connect(url, microphone=Tape(packets, 37 * number), connect_within_s=60) as line:
-        yield line
 
 
 @asynccontextmanager

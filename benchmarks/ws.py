@@ -4,12 +4,6 @@ Ours is the real server with a scripted language model: each token passes the di
 the encoder, the log and the link. *own*: every socket has a session, which speaks for itself. *shared*: all sockets
 follow one session. The yardstick is uvicorn with Starlette sending texts of the same size that exist already; a bare
 `websockets` broadcast stands beside it. Clients read raw bytes in another process.
-
-Examples:
-
-    chorale bench ws                                  1, 100 and 1,000 sockets
-    chorale bench ws --sockets 1,10 --events 5000      small and quick
-    chorale bench ws --burst 8                        eight tokens of each reply arrive together
 """
 
 import json
@@ -45,6 +39,14 @@ def command(
     burst: Annotated[int, typer.Option(min=1, help="Tokens of a reply that arrive together.")] = 1,
     json_file: Annotated[Path | None, typer.Option("--json", help="Where the figures go.")] = None,
 ) -> None:
+    """Token events per second to many WebSockets, beside bare servers.
+
+    \b
+    Examples:
+      chorale bench ws                                  1, 100 and 1,000 sockets
+      chorale bench ws --sockets 1,10 --events 5000      small and quick
+      chorale bench ws --burst 8                        eight tokens of each reply arrive together
+    """
     console, machine = Console(), this_machine()
     console.print(f"[dim]{machine}[/]")
     counts = [int(count) for count in sockets.split(",")]
@@ -71,9 +73,6 @@ def command(
     outcome.show(console)
     console.print(f"written to {os.path.relpath(outcome.write(json_file, machine))}")
     raise typer.Exit(0 if outcome.holds else 1)
-
-
-command.__doc__ = __doc__
 
 
 def measure(way: str, count: int, events: int, burst: int = 1, within_s: float = 60) -> tuple[float, float]:
