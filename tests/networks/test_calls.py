@@ -6,6 +6,7 @@ import asyncio
 import pytest
 
 from benchmarks.network_faults import CLEAR, CUT, Conditions
+from orchestrator.transports.aiortc_inside import ice_connections
 from tests.networks.lines import connect, dial, dial_through
 from tests.transports.calling import (
     Script,
@@ -157,6 +158,57 @@ def test_a_short_outage_ends_no_call(monkeypatch: pytest.MonkeyPatch) -> None:
                 assert caller.earpiece.count > received
                 starts = starts_of(board)
                 assert starts == pytest.approx([round(start) for start in starts], abs=0.02)
+            finally:
+                line.close()
+
+    asyncio.run(main())
+
+
+def test_a_client_that_names_its_new_address_to_ice_is_followed() -> None:
+    """What browsers do when they change networks: a check that nominates, from the new address. Sound goes on both
+    ways, each tone at its place."""
+
+    async def main() -> None:
+        async with switchboard() as board:
+            caller, line = await dial_through(board, Script(SECOND * 30))
+            try:
+                await heard_up_to(board, 0.3)
+                line.move()
+                (connection,) = {one for one in ice_connections(caller.peer) if one._nominated}
+                (pair,) = connection._nominated.values()
+                key = connection.remote_password.encode()
+                for _ in range(2):  # the first makes the address known, the second chooses it
+                    request = connection.build_request(pair, nominate=True)
+                    await pair.protocol.request(request, pair.remote_addr, integrity_key=key)
+                received = caller.earpiece.count
+                await until(lambda: caller.earpiece.count > received + 25, "sound from the server")
+                await heard_up_to(board, 2.6)
+                starts = starts_of(board)
+                assert starts == pytest.approx([round(start) for start in starts], abs=0.02)
+                assert {1, 2} <= {round(start) for start in starts}
+            finally:
+                line.close()
+
+    asyncio.run(main())
+
+
+def test_a_client_whose_router_moves_it_unasked_is_heard_until_its_call_ends(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The server's questions go to the old address: with the sixth that is not answered the call ends. Until then, what
+    the client says is heard."""
+    monkeypatch.setattr("aioice.ice.CONSENT_INTERVAL", 0.3)
+
+    async def main() -> None:
+        async with switchboard() as board:
+            _, line = await dial_through(board, Script(SECOND * 30))
+            try:
+                await heard_up_to(board, 0.3)
+                line.move()
+                await heard_up_to(board, 1.5)
+                await until(lambda: board.door.calls == 0, "the call to be gone")
+                assert starts_of(board)[:2] == pytest.approx([0, 1], abs=0.02)
+                assert board.session.ended is None
             finally:
                 line.close()
 
