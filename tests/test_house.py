@@ -22,6 +22,7 @@ SHELLS = (
     "orchestrator/transports/*",
     "orchestrator/workers/*",
     "orchestrator/store/*",
+    "orchestrator/observability/loop_lag.py",
     "orchestrator/sessions/inbox.py",
     "orchestrator/sessions/runner.py",
     "orchestrator/sessions/registry.py",
