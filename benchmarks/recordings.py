@@ -8,7 +8,8 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """One file. `speech_s` is how much of it a voice activity detector took for speech."""
+    """One file. `speech_s` is how much of it a voice activity detector took for speech, `speech` where (seconds).
+    `turn_complete` False: the speaker has not finished."""
 
     path: Path
     name: str
@@ -19,6 +20,8 @@ class Recording:
     speech_s: float
     expect: str | None
     notes: str
+    speech: tuple[tuple[float, float], ...] = ()
+    turn_complete: bool | None = None
 
 
 def read_manifest(folder: Path) -> list[Recording]:
@@ -56,4 +59,6 @@ def _recording(folder: Path, line: dict[str, object]) -> Recording:
         speech_s=float(sum(stop - start for start, stop in segments)),
         expect=None if line.get("expect") is None else str(line["expect"]),
         notes=str(line.get("notes") or ""),
+        speech=tuple((float(start), float(stop)) for start, stop in segments),
+        turn_complete=None if line.get("turn_complete") is None else bool(line["turn_complete"]),
     )
