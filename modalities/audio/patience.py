@@ -50,6 +50,8 @@ _FADE_PER_DB = -0.05
 _FADE_USUAL_DB = 18.0
 _DEPTH_PER_ST = -0.06
 _VOICE_LEAST, _VOICE_MOST = -0.6, 1.5
+_VOICE_MOST_WHEN_FINISHED = 0.3
+"""A question is over, however long its last vowel."""
 
 _PER_PAUSE = 0.15
 _PAUSES_MOST = 3
@@ -76,14 +78,12 @@ class SemanticPatience:
     def silence_ms(self, text: str | None, phrase: PhraseEnd | None = None) -> int:
         """Returns how much silence ends the turn whose words so far are `text` (a partial transcript, may be empty;
         None while no draft has heard the last of them). `phrase` tells how they were said, where that is known."""
-        doubt = _of_words(text)
+        words = None if text is None else completeness(text)
+        doubt = _UNHEARD if words is None else _WORDS[words]
         if phrase is not None:
-            doubt += _of_voice(phrase.prosody.closing) + _of_rhythm(phrase.earlier_ms)
+            most = _VOICE_MOST if words is not Completeness.FINISHED else _VOICE_MOST_WHEN_FINISHED
+            doubt += min(_of_voice(phrase.prosody.closing), most) + _of_rhythm(phrase.earlier_ms)
         return int(min(max(self._usual * math.pow(2.0, doubt), LEAST_MS), self._most))
-
-
-def _of_words(text: str | None) -> float:
-    return _UNHEARD if text is None else _WORDS[completeness(text)]
 
 
 def _of_voice(closing: Closing | None) -> float:
@@ -91,7 +91,7 @@ def _of_voice(closing: Closing | None) -> float:
         return 0.0
     held = _HELD_PER_MS * (closing.held_ms - _HELD_USUAL_MS)
     fade = _FADE_PER_DB * (closing.fade_db - _FADE_USUAL_DB)
-    return min(max(held + fade + _DEPTH_PER_ST * closing.depth, _VOICE_LEAST), _VOICE_MOST)
+    return max(held + fade + _DEPTH_PER_ST * closing.depth, _VOICE_LEAST)
 
 
 def _of_rhythm(earlier_ms: tuple[int, ...]) -> float:

@@ -75,6 +75,13 @@ def test_patience_hears_a_voice_that_is_held() -> None:
     assert held > 2 * faded
 
 
+def test_patience_lets_no_vowel_outlast_a_question() -> None:
+    """ "What's the weather like?" in one even breath is still a question: the voice adds a quarter at most."""
+    patience = SemanticPatience("medium")
+    plain = patience.silence_ms("What's the weather like?", phrase())
+    assert plain < patience.silence_ms("What's the weather like?", phrase(held_ms=512)) <= 1.25 * plain
+
+
 def test_patience_learns_the_rhythm_of_a_speaker_who_pauses() -> None:
     """Every pause that the speaker went on from makes the next one longer, up to the third."""
     patience = SemanticPatience("medium")
