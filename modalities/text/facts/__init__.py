@@ -1,0 +1,6 @@
+"""Typed facts of a text: what must not differ between two texts that say the same thing. English."""
+
+from modalities.text.facts.fact import Fact
+from modalities.text.facts.reading import facts_of
+
+__all__ = ["Fact", "facts_of"]
