@@ -61,6 +61,8 @@ def command(
         passed = [step for step in steps if step.holds]
         found[way] = max((step.calls for step in passed), default=0)
         outcome.figures[f"calls per core, {way}"] = found[way]
+        if all(step.holds for step in steps):
+            outcome.figures[f"limit not reached, {way}"] = True
         rows += [step.row(way) for step in sorted(steps, key=lambda step: step.calls)]
     outcome.tables["steps"] = rows
     console.print(table("Calls on one core", rows))
@@ -69,7 +71,7 @@ def command(
             if found.get(way) and "chorale" in found:
                 ratio = found["chorale"] / found[way]
                 outcome.figures[f"of {way}"] = ratio
-                if way == "aiortc":
+                if way == "aiortc" and "limit not reached, aiortc" not in outcome.figures:
                     text = f"calls per core: at least {GOAL} times the echo of aiortc as it is shipped"
                     outcome.claims.append(Claim(text, ratio >= GOAL, ratio))
         console.print(
