@@ -2,7 +2,8 @@
 
 Text streams token by token. What a prompt shares with the one before of its conversation is not computed again: the
 conversation comes back to its slot (`slots`), or to its state that the server core saved when another one took the
-slot. A conversation that outgrows the context loses its oldest turns (`prompt_window`).
+slot. A conversation that outgrows the context loses its oldest turns (`prompt_window`); what follows them is moved to
+its new place in the slot, not computed again (`llama_server`).
 
 Tools: a call that is required, or of a named tool, is written under the tool's schema (`schema_grammar`), so that its
 arguments are always JSON that satisfies it. ``auto`` is left to the model: one whose chat template knows tools may call
@@ -20,7 +21,7 @@ from modalities.adapters.grammar import gbnf
 from modalities.adapters.llama_answer import Answer, CallAnswer, TextAnswer
 from modalities.adapters.llama_server import LlamaServer, Loading, RequestRefused, TooLong
 from modalities.adapters.packages import package_file
-from modalities.adapters.prompt_window import shortened
+from modalities.adapters.prompt_window import Windows, shortened
 from modalities.adapters.reply_end import ReplyEnd
 from modalities.adapters.schema_grammar import object_language
 from modalities.adapters.tool_form import (
@@ -85,6 +86,7 @@ class LlamaCpp:
         """Loads the model. Raises `AdapterUnavailable` where the library or the file is missing."""
         self._settings = settings or LlamaSettings()
         self._server = LlamaServer(_loading(self._settings))
+        self._windows = Windows()
 
     def generate(self, prompt: Prompt, emit: Callable[[ReplyDelta], bool]) -> Completion:
         tools = _callable_tools(prompt)
@@ -141,6 +143,9 @@ class LlamaCpp:
         context = self._settings.context
         room = context - min(limit, context // 4)
         write: Callable[[Sequence[ChatMessage]], Form] = self._form
+        whole = messages
+        if key != _CALL_KEY:
+            messages = self._windows.opened(key, whole)
         while True:
             answer = begin()
             answer.room = room
@@ -157,6 +162,8 @@ class LlamaCpp:
                     raise
                 write = strict_form
             else:
+                if key != _CALL_KEY:
+                    self._windows.remember(key, whole, messages)
                 return answer
 
     def _form(self, messages: Sequence[ChatMessage]) -> Form:

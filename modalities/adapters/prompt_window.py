@@ -1,6 +1,8 @@
 """What of a conversation fits into a model's context: the oldest turns go first, the question never does."""
 
 import math
+import threading
+from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -40,10 +42,49 @@ def shortened(messages: Sequence[ChatMessage], keep: float) -> tuple[ChatMessage
     return _cut_longest(kept, budget) or (kept if dropped else None)
 
 
+class Windows:
+    """Remembers where the prompts of conversations began that had outgrown their context. Safe for several threads.
+
+    The next prompt of a conversation begins there too, so that the engine is never sent the turns that have left: it
+    would look for a state that holds them, and put the newest one aside. Bounded at `count` conversations, the one that
+    spoke longest ago is forgotten first; without a memory a prompt is shortened from its beginning, as the first was.
+    """
+
+    def __init__(self, count: int = 256) -> None:
+        self._count = count
+        self._beginnings: OrderedDict[str, tuple[int, tuple[ChatMessage, ...]]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def opened(self, key: str, messages: Sequence[ChatMessage]) -> tuple[ChatMessage, ...]:
+        """Returns `messages` without the turns that had left the last prompt of this conversation."""
+        with self._lock:
+            at, beginning = self._beginnings.get(key, (0, ()))
+        head = _length_of_head(messages)
+        # Turns may have left at the old end in the meantime: the beginning is where it was, or nearer to the front.
+        for start in range(head + at, head, -1):
+            if beginning and tuple(messages[start : start + len(beginning)]) == beginning:
+                return (*messages[:head], *messages[start:])
+        return tuple(messages)
+
+    def remember(self, key: str, whole: Sequence[ChatMessage], kept: Sequence[ChatMessage]) -> None:
+        """A prompt of this conversation was `kept` of `whole`. "" is a conversation that will not come back."""
+        if not key or len(kept) == len(whole):
+            return
+        beginning = tuple(kept[_length_of_head(kept) :][:2])
+        with self._lock:
+            self._beginnings[key] = (len(whole) - len(kept), beginning)
+            self._beginnings.move_to_end(key)
+            while len(self._beginnings) > self._count:
+                self._beginnings.popitem(last=False)
+
+
+def _length_of_head(messages: Sequence[ChatMessage]) -> int:
+    """Counts the system messages in front."""
+    return next((n for n, message in enumerate(messages) if message.role != "system"), len(messages))
+
+
 def _parts(messages: Sequence[ChatMessage]) -> tuple[list[ChatMessage], list[ChatMessage], list[ChatMessage]]:
-    start = 0
-    while start < len(messages) and messages[start].role == "system":
-        start += 1
+    start = _length_of_head(messages)
     users = [n for n, message in enumerate(messages) if message.role == "user" and n >= start]
     last = users[-1] if users else max(start, len(messages) - 1)
     return list(messages[:start]), list(messages[start:last]), list(messages[last:])

@@ -8,6 +8,10 @@ class Slots:
         self._keys = [""] * count
         self._free = list(range(count))  # least recently used first
 
+    def holds(self, key: str) -> bool:
+        """Says whether `take` would bring the conversation `key` back to its own slot."""
+        return bool(key) and any(self._keys[slot] == key for slot in self._free)
+
     def take(self, key: str) -> int | None:
         """Returns the slot for the conversation `key`: its own, else one that no conversation needs, else the one that
         was free for longest. None where all are busy; "" is a conversation that will not come back."""

@@ -108,6 +108,23 @@ def test_llama_leaves_out_old_turns_of_a_conversation_that_is_too_long(model: Ll
     assert CONTEXT // 4 < reply.end.input_tokens <= CONTEXT
 
 
+def test_llama_computes_only_what_is_new_when_old_turns_leave(model: LlamaCpp) -> None:
+    """Over several losses of the oldest turns, side by side with others, no turn computes its history again."""
+    said: dict[str, list[str]] = {"a": [], "b": []}
+    shorter = 0
+    for n in range(36):
+        for key, words in said.items():
+            words.append(f"Note number {n} of {key}, which says nothing at all of any use.")
+            before = len(words)
+            reply = Reply(model, asking(*words, max_tokens=2, cache_key=key))
+            words.append("I have written that down.")
+            shorter += before > 20 and reply.end.input_tokens < 400
+            assert reply.end.input_tokens <= CONTEXT
+            if n:
+                assert reply.end.input_tokens - reply.end.cached_tokens < 60
+    assert shorter > 8, "turns left the context several times"
+
+
 def test_llama_cuts_a_message_that_is_too_long_by_itself(model: LlamaCpp) -> None:
     """One message of many times the context still gets a reply; its beginning and end stay."""
     reply = Reply(model, asking("blah " * 3000 + "What is the capital of France?", max_tokens=4))

@@ -5,7 +5,7 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modalities.adapters.prompt_window import shortened
+from modalities.adapters.prompt_window import Windows, shortened
 from modalities.ports import ChatMessage, ToolCall
 
 SYSTEM = ChatMessage("system", "Be brief.")
@@ -87,6 +87,46 @@ def test_shortened_of_what_cannot_be_shorter_is_none() -> None:
     """Short messages that must stay are left to the caller."""
     assert shortened([], 0.5) is None
     assert shortened([SYSTEM, ChatMessage("user", "hi")], 0.1) is None
+
+
+def test_windows_open_where_the_last_prompt_began() -> None:
+    """What had left stays out, also when the conversation has lost turns at its old end; others are not touched."""
+    windows, messages = Windows(), talk(20)
+    kept = shortened(messages, 0.5)
+    assert kept is not None
+    windows.remember("ours", messages, kept)
+    longer = [*messages, ChatMessage("assistant", "answer"), ChatMessage("user", "more")]
+    assert windows.opened("ours", longer) == (*kept, *longer[-2:])
+    assert windows.opened("ours", [SYSTEM, *longer[3:]]) == (*kept, *longer[-2:])
+    assert windows.opened("theirs", longer) == tuple(longer)
+
+
+def test_windows_of_a_conversation_that_was_rewritten_open_at_its_beginning() -> None:
+    """Where the remembered turn is gone, or nothing was ever left out, the whole prompt is tried."""
+    windows, messages = Windows(), talk(20)
+    windows.remember("whole", messages, messages)
+    assert windows.opened("whole", messages) == tuple(messages)
+    kept = shortened(messages, 0.5)
+    assert kept is not None
+    windows.remember("ours", messages, kept)
+    other = [SYSTEM, ChatMessage("user", "something else")]
+    assert windows.opened("ours", other) == tuple(other)
+    assert windows.opened("ours", []) == ()
+
+
+def test_windows_are_bounded_and_forget_who_is_silent_for_longest() -> None:
+    """The newest `count` conversations are remembered; one without a name is not."""
+    windows, messages = Windows(2), talk(20)
+    kept = shortened(messages, 0.5)
+    assert kept is not None
+    for key in ("a", "b", "a", "c", ""):
+        windows.remember(key, messages, kept)
+    assert [windows.opened(key, messages) == kept for key in ("a", "b", "c", "")] == [
+        True,
+        False,
+        True,
+        False,
+    ]
 
 
 MESSAGES = st.lists(

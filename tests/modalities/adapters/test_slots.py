@@ -45,6 +45,21 @@ def test_slots_do_not_wait_for_a_busy_own() -> None:
     assert slots.take("a") is None
 
 
+def test_slots_know_whom_they_bring_back() -> None:
+    """A conversation is held while its slot is free and nobody else's; one that will not come back never is."""
+    slots = Slots(2)
+    turn(slots, "a"), turn(slots, "")
+    assert slots.holds("a")
+    assert not slots.holds("")
+    assert not slots.holds("b")
+    slot = slots.take("a")
+    assert not slots.holds("a")
+    assert slot is not None
+    slots.give_back(slot)
+    turn(slots, "b"), turn(slots, "c")
+    assert not slots.holds("a")
+
+
 @given(st.lists(st.one_of(st.sampled_from(["", "a", "b", "c", "d"]), st.integers(0, 3)), max_size=40))
 def test_slots_are_never_given_twice(steps: list[str | int]) -> None:
     """Whatever is taken and given back, a slot serves one conversation at a time and none is lost."""
