@@ -5,6 +5,26 @@ WIDE_TERMINATORS = frozenset("。！？")
 """Full stops of scripts that put no space behind them."""
 
 CLAUSE_MARKS = frozenset(",;:—–")
+CLAUSE_WORDS = frozenset(
+    {
+        "and",
+        "but",
+        "or",
+        "because",
+        "which",
+        "who",
+        "where",
+        "when",
+        "while",
+        "although",
+        "so",
+        "if",
+        "unless",
+        "until",
+    }
+)
+"""English words before which a speaker may breathe. "that" is not among them: it stands inside of clauses too often."""
+
 CLOSERS = "\"')]}”’»*_`"
 _OPENERS = "\"'([{“‘«*_`"
 

@@ -4,7 +4,14 @@ import re
 import unicodedata
 from dataclasses import dataclass
 
-from modalities.text.boundaries import CLAUSE_MARKS, CLOSERS, TERMINATORS, WIDE_TERMINATORS, ends_sentence
+from modalities.text.boundaries import (
+    CLAUSE_MARKS,
+    CLAUSE_WORDS,
+    CLOSERS,
+    TERMINATORS,
+    WIDE_TERMINATORS,
+    ends_sentence,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +28,9 @@ class Cuts:
     """When a piece may leave before its sentence has ended.
 
     The first piece of a reply is cut at a clause mark once `first_words` words have come without an end: the first
-    sound must not wait for a long sentence. Any piece is cut once it has `longest_characters`.
+    sound must not wait for a long sentence. A sentence that has no such mark by then is cut before the next word that
+    begins a clause ("and", "which"), as a speaker would breathe there. Any piece is cut once it has
+    `longest_characters`.
     """
 
     first_words: int = 8
@@ -85,10 +94,16 @@ class SentenceStream:
         if last in CLAUSE_MARKS and self._words >= self._cuts.least_clause_words:
             self._clause_stop = at
         if self._given == 0 and self._words >= self._cuts.first_words and last not in TERMINATORS:
-            return self._clause_stop or None
+            return self._clause_stop or self._clause_start(at)
         if at >= self._cuts.longest_characters:
             return self._clause_stop or at
         return None
+
+    def _clause_start(self, at: int) -> int | None:
+        """Returns where the word before `at` begins, if a clause begins with it and the piece is long enough."""
+        start = self._rest.rindex(self._rest[:at].split()[-1], 0, at)
+        begins = self._words > self._cuts.first_words and self._rest[start:at] in CLAUSE_WORDS
+        return start if begins else None
 
     def _give(self, length: int, found: list[Sentence]) -> None:
         """Ends the running piece after `length` characters and begins the next one."""

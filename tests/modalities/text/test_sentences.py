@@ -94,6 +94,18 @@ def test_sentence_stream_long_first_sentence_is_cut_at_a_clause() -> None:
     ]
 
 
+def test_sentence_stream_long_first_sentence_without_a_mark_is_cut_where_a_clause_begins() -> None:
+    """A long sentence breathes before "who"; a clause word that comes sooner, and later sentences, are left alone."""
+    text = (
+        "You and I know a young woman named Emma who finds a garden and a book and a bird in the deep forest"
+    )
+    assert _texts(text) == [
+        "You and I know a young woman named Emma",
+        "who finds a garden and a book and a bird in the deep forest",
+    ]
+    assert _texts("Yes, it is. " + text) == ["Yes, it is.", text]
+
+
 def test_sentence_stream_does_not_cut_after_a_word_or_two() -> None:
     """ "Well," alone would sound chopped off."""
     assert _texts("Well, nobody really knows what will come of it in the end.") == [
