@@ -72,10 +72,14 @@ class Application:
         self._hurry = asyncio.Event()
 
     def conditions(self) -> Sequence[WorkerCondition]:
-        """Says how every worker is doing (`transports.routes.Readiness`)."""
+        """Says how every worker is doing (`transports.routes.Readiness`): why one is not ready, in one line. What it
+        printed last, a stack trace perhaps, is for the log and not for everybody who may ask."""
         return [
             WorkerCondition(
-                state.worker_id, state.phase.value, state.phase is Phase.READY, state.reason or None
+                state.worker_id,
+                state.phase.value,
+                state.phase is Phase.READY,
+                state.reason.partition("\n")[0] or None,
             )
             for state in self._pool.states()
         ]

@@ -108,6 +108,29 @@ def test_application_with_an_engine_that_cannot_start_says_why() -> None:
     running(test, {"CHORALE_WORKERS__LLM__ENGINE": "tests.workers.engines:missing"})
 
 
+def test_application_shows_no_stack_trace_of_a_worker_that_cannot_start() -> None:
+    """`/readyz` tells the fault in one line; a session fails at once, and the process is said to be healthy."""
+
+    async def test(_: Application, port: int) -> None:
+        def settled(answer: httpx.Response) -> bool:
+            return any("broken" in (one["reason"] or "") for one in answer.json()["workers"])
+
+        answer = await readiness(port, settled)
+        assert answer.status_code == 503
+        (reason,) = [one["reason"] for one in answer.json()["workers"] if one["name"] == "llm-1"]
+        assert reason == "RuntimeError: a library of this engine is broken"
+        async with connect(f"ws://127.0.0.1:{port}/v1/realtime") as link:
+            await link.send(json.dumps({"type": "response.create"}))
+            while (event := json.loads(await link.recv()))["type"] != "response.done":
+                assert event["type"] != "error"
+        assert event["response"]["status"] == "failed"
+        assert "the language model is not available" in json.dumps(event)
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", trust_env=False) as client:
+            assert (await client.get("/healthz")).status_code == 200
+
+    running(test, {"CHORALE_WORKERS__LLM__ENGINE": "tests.workers.engines:crashing"})
+
+
 def test_application_whose_endpoint_comes_later_says_when_it_is_ready(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

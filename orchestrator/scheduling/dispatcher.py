@@ -43,6 +43,10 @@ class WorkerEvents(Protocol):
         """`Workers.free` may hold more than before."""
         ...
 
+    def gave_up(self, kind: WorkKind) -> None:
+        """`Workers.hopeless` holds for a kind from now on, as far as anybody can tell."""
+        ...
+
 
 class Workers(Protocol):
     """Everything that does work, wherever it runs. Starting and stopping it is its owner's."""
@@ -139,7 +143,7 @@ class Dispatcher:
         now = self._clock.now_us()
         ticket = self._tickets[job.id] = _Ticket(job.session_id)
         if self._workers.hopeless(job.kind):
-            self._deliver_soon(Failed(job.id, "worker_failed", f"{KIND_NAMES[job.kind]} is not available"))
+            self._deliver_soon(_nobody_for(job))
             return
         if job.speculative and not self._scheduler.spares(job, self._workers.free()):
             self._deliver_soon(Failed(job.id, REFUSED, f"{KIND_NAMES[job.kind]} has no time for guesses now"))
@@ -221,6 +225,11 @@ class Dispatcher:
     def freed(self) -> None:
         self._plan_soon()
 
+    def gave_up(self, kind: WorkKind) -> None:
+        now = self._clock.now_us()
+        for job in self._scheduler.give_up(kind):
+            self._fail(job, _nobody_for(job), now)
+
     # --- deciding -----------------------------------------------------------------------------------------------------
 
     def _plan_soon(self) -> None:
@@ -286,6 +295,10 @@ class Dispatcher:
             ticket.settle(Permit.ignored, self._clock.now_us())
         if withdrawn is not None:
             self._plan_soon()
+
+
+def _nobody_for(job: Job) -> Failed:
+    return Failed(job.id, "worker_failed", f"{KIND_NAMES[job.kind]} is not available")
 
 
 def _no_room(job: Job, refusal: Refusal) -> Failed:

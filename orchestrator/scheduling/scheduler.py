@@ -223,6 +223,14 @@ class Scheduler:
         self._counts["failed"] += len(failed)
         return tuple(failed)
 
+    def give_up(self, kind: WorkKind) -> tuple[Job, ...]:
+        """Takes out every queued job of a kind that nobody can do, in the order of their submission."""
+        hopeless = [one for one in self._entries.values() if one.job.kind == kind and one.worker_id is None]
+        for entry in hopeless:
+            self._end(entry)
+        self._counts["failed"] += len(hopeless)
+        return tuple(entry.job for entry in hopeless)
+
     def worker_of(self, job_id: str) -> str | None:
         """Returns the worker that runs a job; None where it is queued or unknown."""
         entry = self._entries.get(job_id)

@@ -112,6 +112,9 @@ class WorkerPool:
         if self._progress is not None:
             took_s = (self._clock.now_us() - self._began_us[worker_id]) / 1_000_000
             self._progress(worker_id, _line(process, took_s))
+        is_down = process.phase in (Phase.WAITING, Phase.BROKEN)
+        if is_down and self._listener is not None and self.hopeless(process.spec.kind):
+            self._listener.gave_up(process.spec.kind)
 
 
 def _line(process: WorkerProcess, took_s: float) -> str:

@@ -71,6 +71,31 @@ def test_dispatcher_job_that_kills_every_worker_fails_once() -> None:
     on_virtual_time(main())
 
 
+def test_dispatcher_fails_what_waits_once_nobody_can_do_it() -> None:
+    """A job that was queued before its kind became hopeless fails then, at once and once, not at its deadline."""
+
+    async def main() -> None:
+        house = House(llm(slots=1))
+        house.listen("a", "b")
+        house.dispatcher.submit(job("j1", "a"))
+        house.dispatcher.submit(job("j2", "b"))
+        await tick()
+        house.workers.slots.clear()
+        house.workers.gone.add("llm")
+        assert house.workers.events is not None
+        house.workers.events.lost("w")
+        house.workers.events.gave_up("llm")
+        await tick()
+        for session in "ab":
+            (report,) = house.inbox[session]
+            assert isinstance(report, Failed)
+            assert (report.code, report.message) == ("worker_failed", "the language model is not available")
+        statistics = house.dispatcher.statistics()
+        assert statistics.jobs.in_flight == 0
+
+    on_virtual_time(main())
+
+
 def test_dispatcher_report_of_a_worker_that_no_longer_has_the_job_is_dropped() -> None:
     """After the repeat has moved to another worker, the first one's voice does not count."""
 

@@ -68,6 +68,20 @@ def test_scheduler_job_that_loses_its_worker_three_times_has_failed() -> None:
     assert scheduler.next_deadline() is None
 
 
+def test_scheduler_gives_up_what_waits_for_a_kind_that_nobody_can_do() -> None:
+    """All queued jobs of the kind leave, in order; what runs and other kinds stay, and new jobs are taken again."""
+    scheduler = Scheduler()
+    _submit(scheduler, job("a"), job("a2"), job("b", session="b"), job("u", work="understand"))
+    assert _plan(scheduler, w=1) == {"w": ["a"]}
+    assert [one.id for one in scheduler.give_up("llm")] == ["a2", "b"]
+    assert scheduler.give_up("llm") == ()
+    assert scheduler.statistics().failed == 2
+    assert scheduler.finish("a", 0)
+    assert _drain(scheduler, "understand") == ["u"]
+    _submit(scheduler, job("a3"))
+    assert _drain(scheduler) == ["a3"]
+
+
 def test_scheduler_innocent_jobs_survive_one_that_kills_every_worker() -> None:
     """The last repeat runs alone: only the poisonous job fails, its company gets through."""
     scheduler = Scheduler()

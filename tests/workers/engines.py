@@ -143,6 +143,11 @@ def missing(options: Options) -> object:
     raise AdapterUnavailable("the parrot model", "pip install parrot")
 
 
+def crashing(options: Options) -> object:
+    """An engine that never gets through its own loading."""
+    raise RuntimeError("a library of this engine is broken")
+
+
 def leaky(options: Options) -> object:
     """An engine that cannot start and tells its secrets while it dies."""
     sys.stderr.write(f"my key is {options['api_key']}\n")

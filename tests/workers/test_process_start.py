@@ -16,7 +16,7 @@ from orchestrator.scheduling.work import (
 from orchestrator.workers.spec import WorkerSpec
 from orchestrator.workers.supervision import Phase, Supervision
 from tests.scheduling.jobs import job
-from tests.workers.house import asr, engine, house, is_alive, llm
+from tests.workers.house import PATIENCE_S, asr, engine, house, is_alive, llm
 
 
 def test_process_whose_model_is_missing_says_so_and_is_not_tried_again(tmp_path: Path) -> None:
@@ -74,6 +74,22 @@ def test_process_that_cannot_start_at_first_is_tried_again(tmp_path: Path) -> No
             state = at.pool.states()[0]
             assert (state.starts, state.reason) == (3, "")
             assert at.pool.ready
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("name", ["missing", "crashing"])
+def test_process_that_cannot_start_fails_what_already_waits_for_it(tmp_path: Path, name: str) -> None:
+    """A job queued while the worker was still starting does not wait for its deadline."""
+
+    async def main() -> None:
+        async with house(llm(tmp_path, name=name), settled=False) as at:
+            at.submit("j", "count 1", ttl_s=10 * PATIENCE_S)
+            report = await at.end_of("j")
+            assert isinstance(report, Failed)
+            assert (report.code, report.message) == ("worker_failed", "the language model is not available")
+            at.submit("late", "count 1", ttl_s=10 * PATIENCE_S)
+            assert isinstance(await at.end_of("late"), Failed)
 
     asyncio.run(main())
 
