@@ -25,13 +25,17 @@ from orchestrator.wire.items import (
 
 _TOMBSTONES = 256
 
+BLOCK_ITEMS = 16
+"""Items that leave prompts together once a conversation is too long for them. In between, prompts begin alike, and what
+a model has computed of one serves the next; leaving one by one, none would begin as the one before."""
+
 
 @dataclass(slots=True)
 class Entry:
     """One item with what the wire does not show.
 
     `pending`: user speech whose final transcript is not in yet. `heard`: what counts as said of an assistant's message;
-    None is all of it, "" keeps it out of prompts.
+    None is all of it, "" keeps it out of prompts. `number` counts the items as they came.
     """
 
     item: Item
@@ -39,6 +43,7 @@ class Entry:
     pending: bool = False
     heard: str | None = None
     response_id: str | None = None
+    number: int = 0
 
     @property
     def id(self) -> str:
@@ -55,6 +60,7 @@ class Conversation:
         self._gone: OrderedDict[str, Item] = OrderedDict()
         self._max_items = max_items
         self._prompt_chars = prompt_chars
+        self._added = 0
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -110,6 +116,8 @@ class Conversation:
         if after is not None:
             # A client's placement is a statement about order: times must not contradict it later.
             entry.began_us = max(entry.began_us, self._entries[at - 1].began_us) if at > 0 else 0
+        self._added += 1
+        entry.number = self._added
         self._entries.insert(at, entry)
         self._by_id[entry.id] = entry
         self._gone.pop(entry.id, None)
@@ -176,8 +184,9 @@ class Conversation:
         entry.item = structs.replace(entry.item, content=parts)
 
     def prompt(self, instructions: str, foreseen: Entry | None = None) -> tuple[PromptMessage, ...]:
-        """Returns the instructions and as many of the newest items as fit `prompt_chars`, oldest first; with `foreseen`
-        as it will be once that entry has been added in its time's place.
+        """Returns the instructions and the newest items that fit `prompt_chars`, oldest first; with `foreseen` as it
+        will be once that entry has been added in its time's place. Older ones leave in blocks of `BLOCK_ITEMS`, and
+        what is left begins with a user's message, unless hardly a block fits.
 
         Items without words (silence, unheard replies, speech still pending) are left out; the outputs of calls whose
         call fell off the edge too, since models refuse an answer to nothing.
@@ -185,6 +194,7 @@ class Conversation:
         entries = self._entries
         if foreseen is not None:
             at = self._place_by_time(foreseen)
+            foreseen.number = self._added + 1
             entries = [*entries[:at], foreseen, *entries[at:]][-self._max_items :]
         return as_prompt(instructions, self._newest(entries))
 
@@ -194,10 +204,9 @@ class Conversation:
         for entry in reversed(entries):
             budget -= len(words_of(entry)) + 16
             if budget < 0 and chosen:
-                break
+                return _whole_blocks(chosen[::-1], entry.number // BLOCK_ITEMS)
             chosen.append(entry)
-        chosen.reverse()
-        return chosen
+        return chosen[::-1]
 
     def _index(self, item_id: str) -> int:
         return self._index_of(self._by_id[item_id])
@@ -207,6 +216,15 @@ class Conversation:
             if self._entries[at] is entry:
                 return at
         raise KeyError(entry.id)
+
+
+def _whole_blocks(entries: list[Entry], cut: int) -> list[Entry]:
+    """Returns the entries behind the block `cut`, some of which is gone, from the first user's message on."""
+    for at, entry in enumerate(entries):
+        item = entry.item
+        if entry.number // BLOCK_ITEMS != cut and isinstance(item, Message) and item.role == "user":
+            return entries[at:]
+    return entries
 
 
 def words_of(entry: Entry) -> str:

@@ -1,11 +1,13 @@
 """Items in the order in which they began."""
 
+import itertools
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator.errors import WireError
-from orchestrator.sessions.conversation import Conversation, Entry
+from orchestrator.sessions.conversation import BLOCK_ITEMS, Conversation, Entry
 from orchestrator.wire.items import (
     FunctionCall,
     FunctionCallOutput,
@@ -99,6 +101,32 @@ def test_conversation_stays_bounded() -> None:
     long = Conversation(prompt_chars=5)
     long.add(Entry(message("x", "far longer than five"), 0))
     assert len(long.prompt("")) == 1
+
+
+def test_conversation_loses_old_turns_in_blocks() -> None:
+    """In a long talk prompts begin as the one before for a whole block of items, with a user's message, and hold at
+    least what fits less a block."""
+    conversation = Conversation(prompt_chars=2_000)
+    firsts: list[str] = []
+    for number in range(400):
+        conversation.add(entry(f"i{number:03}", number, "assistant" if number % 2 else "user"))
+        prompt = conversation.prompt("")
+        assert prompt[0].role == "user"
+        assert sum(len(message.content) + 16 for message in prompt) <= 2_000
+        firsts.append(prompt[0].content)
+        assert len(prompt) >= min(number + 1, 2_000 // (len(firsts[0]) + 16) - BLOCK_ITEMS)
+    moves = sum(first != second for first, second in itertools.pairwise(firsts))
+    assert 10 <= moves <= 400 // BLOCK_ITEMS
+
+
+def test_conversation_prompt_with_what_is_foreseen_is_the_prompt_that_comes() -> None:
+    """Over the edge of a block too: work begun early is for the very prompt that is asked for later."""
+    conversation = Conversation(prompt_chars=2_000)
+    for number in range(200):
+        coming = entry(f"i{number:03}", number, "assistant" if number % 2 else "user")
+        early = conversation.prompt("", coming)
+        conversation.add(coming)
+        assert conversation.prompt("") == early
 
 
 def test_conversation_prompts_hold_calls_only_with_their_outputs() -> None:
