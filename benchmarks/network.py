@@ -115,6 +115,8 @@ def _recordings(console: Console, data: Path | None, limit: int) -> list[Recordi
 
 
 def _show(console: Console, outcome: Outcome, title: str, figures: Sequence[Any]) -> None:
-    rows: list[Row] = [asdict(one) for one in figures]
+    rows: list[Row] = [
+        {key.replace("_", " "): value for key, value in asdict(one).items()} for one in figures
+    ]
     console.print(table(title, rows))
     outcome.tables[title] = rows
