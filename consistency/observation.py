@@ -1,6 +1,6 @@
 """What the consistency engine knows of one user: one modality's claim, with its place on the session clock."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
@@ -75,7 +75,7 @@ class Observation:
     text: str
     normal: str = ""
     facts: tuple[Fact, ...] = ()
-    vector: NDArray[np.int16] = NO_VECTOR
+    vector: NDArray[np.int16] = field(default_factory=lambda: NO_VECTOR)
     words: tuple[Word, ...] = ()
     tokens: tuple[Token, ...] = ()
     intent: str | None = None
