@@ -58,12 +58,14 @@ class Reheard:
 @dataclass(frozen=True, slots=True)
 class Accept:
     """The unit may be committed and answered. `adopted`: the observation whose text stands for each id where it is not
-    its own (realigned). `verified` is False where time ran out first."""
+    its own (realigned). `superseded`: observations that lost a conflict, whose words and tokens count no more.
+    `verified` is False where time ran out first."""
 
     unit: int
     evidence: tuple[Evidence, ...] = ()
     adopted: tuple[tuple[str, str], ...] = ()
     verified: bool = True
+    superseded: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
