@@ -1,0 +1,61 @@
+"""What the engine needs of those who measure: how two observations stand to each other, how well tokens hang together.
+
+Whoever measures is pure: the same arguments give the same numbers, rounded to 1e-4, whatever was asked before.
+"""
+
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from consistency.observation import ForcedScore, Observation, Token
+from consistency.verdict import Evidence
+
+Relation = Literal["restatement", "correction", "complement", "unrelated"]
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """How two observations stand to each other. `distance` in [0, 1]: the probability that they contradict each other;
+    it means something for restatements and corrections only."""
+
+    relation: Relation
+    distance: float
+    evidence: tuple[Evidence, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What tokens of a unit may hang on to.
+
+    `said`: the observations of their own unit. `recent`: those of the turns before, oldest first. `committed`: the
+    tokens that hold, oldest first. `offers`: what the assistant said in those turns, oldest first.
+    """
+
+    said: tuple[Observation, ...] = ()
+    recent: tuple[Observation, ...] = ()
+    committed: tuple[Token, ...] = ()
+    offers: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Connectivity:
+    """How well tokens hang together with their surroundings, in [0, 1]."""
+
+    value: float
+    evidence: tuple[Evidence, ...] = ()
+
+
+class Judge(Protocol):
+    """Compares two observations."""
+
+    def compare(self, a: Observation, b: Observation, scores: tuple[ForcedScore, ...] = ()) -> Comparison:
+        """Compares an observation with a later one. `scores`: how well the one's text fits the sound of the other, in
+        whatever renderings were scored, where one of them was spoken."""
+        ...
+
+
+class Graph(Protocol):
+    """Knows which intents, slots and values go together."""
+
+    def check(self, tokens: tuple[Token, ...], surroundings: Surroundings) -> Connectivity:
+        """Returns how well these new tokens hang together with what is around them."""
+        ...
