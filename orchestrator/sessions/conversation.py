@@ -25,9 +25,10 @@ from orchestrator.wire.items import (
 
 _TOMBSTONES = 256
 
-BLOCK_ITEMS = 16
-"""Items that leave prompts together once a conversation is too long for them. In between, prompts begin alike, and what
-a model has computed of one serves the next; leaving one by one, none would begin as the one before."""
+BLOCKS = 4
+"""A conversation that is too long for prompts loses its old end in blocks, each this part of what a prompt may hold. In
+between, prompts begin alike, and what a model has computed of one serves the next; were items to leave one by one, no
+prompt would begin as the one before."""
 
 
 @dataclass(slots=True)
@@ -35,7 +36,7 @@ class Entry:
     """One item with what the wire does not show.
 
     `pending`: user speech whose final transcript is not in yet. `heard`: what counts as said of an assistant's message;
-    None is all of it, "" keeps it out of prompts. `number` counts the items as they came.
+    None is all of it, "" keeps it out of prompts. `offset`: how many characters had been said before.
     """
 
     item: Item
@@ -43,7 +44,7 @@ class Entry:
     pending: bool = False
     heard: str | None = None
     response_id: str | None = None
-    number: int = 0
+    offset: int = 0
 
     @property
     def id(self) -> str:
@@ -60,7 +61,7 @@ class Conversation:
         self._gone: OrderedDict[str, Item] = OrderedDict()
         self._max_items = max_items
         self._prompt_chars = prompt_chars
-        self._added = 0
+        self._offset = 0
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -116,8 +117,7 @@ class Conversation:
         if after is not None:
             # A client's placement is a statement about order: times must not contradict it later.
             entry.began_us = max(entry.began_us, self._entries[at - 1].began_us) if at > 0 else 0
-        self._added += 1
-        entry.number = self._added
+        self._offset = entry.offset = self._next_offset()
         self._entries.insert(at, entry)
         self._by_id[entry.id] = entry
         self._gone.pop(entry.id, None)
@@ -194,7 +194,7 @@ class Conversation:
         entries = self._entries
         if foreseen is not None:
             at = self._place_by_time(foreseen)
-            foreseen.number = self._added + 1
+            foreseen.offset = self._next_offset()
             entries = [*entries[:at], foreseen, *entries[at:]][-self._max_items :]
         return as_prompt(instructions, self._newest(entries))
 
@@ -202,11 +202,15 @@ class Conversation:
         budget = self._prompt_chars
         chosen: list[Entry] = []
         for entry in reversed(entries):
-            budget -= len(words_of(entry)) + 16
+            budget -= _length(entry)
             if budget < 0 and chosen:
-                return _whole_blocks(chosen[::-1], entry.number // BLOCK_ITEMS)
+                return _whole_blocks(chosen[::-1], entry, max(1, self._prompt_chars // BLOCKS))
             chosen.append(entry)
         return chosen[::-1]
+
+    def _next_offset(self) -> int:
+        """Counts what the newest item holds now: when it came, its words were mostly still to be said."""
+        return self._offset + (_length(self._entries[-1]) if self._entries else 0)
 
     def _index(self, item_id: str) -> int:
         return self._index_of(self._by_id[item_id])
@@ -218,13 +222,18 @@ class Conversation:
         raise KeyError(entry.id)
 
 
-def _whole_blocks(entries: list[Entry], cut: int) -> list[Entry]:
-    """Returns the entries behind the block `cut`, some of which is gone, from the first user's message on."""
+def _whole_blocks(entries: list[Entry], cut: Entry, block: int) -> list[Entry]:
+    """Returns the entries behind the block of `cut`, which is the first to leave, from a user's message on."""
     for at, entry in enumerate(entries):
         item = entry.item
-        if entry.number // BLOCK_ITEMS != cut and isinstance(item, Message) and item.role == "user":
+        if entry.offset // block != cut.offset // block and isinstance(item, Message) and item.role == "user":
             return entries[at:]
     return entries
+
+
+def _length(entry: Entry) -> int:
+    """Length as a prompt counts it: a model's template adds to every message."""
+    return len(words_of(entry)) + 16
 
 
 def words_of(entry: Entry) -> str:

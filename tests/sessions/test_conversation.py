@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator.errors import WireError
-from orchestrator.sessions.conversation import BLOCK_ITEMS, Conversation, Entry
+from orchestrator.sessions.conversation import BLOCKS, Conversation, Entry
 from orchestrator.wire.items import (
     FunctionCall,
     FunctionCallOutput,
@@ -103,20 +103,24 @@ def test_conversation_stays_bounded() -> None:
     assert len(long.prompt("")) == 1
 
 
-def test_conversation_loses_old_turns_in_blocks() -> None:
-    """In a long talk prompts begin as the one before for a whole block of items, with a user's message, and hold at
-    least what fits less a block."""
+@pytest.mark.parametrize("length", [1, 40, 150])
+def test_conversation_loses_old_turns_in_blocks(length: int) -> None:
+    """In a long talk prompts begin as the one before for a whole block, with a user's message, and hold two thirds of
+    what they may at least."""
     conversation = Conversation(prompt_chars=2_000)
     firsts: list[str] = []
     for number in range(400):
-        conversation.add(entry(f"i{number:03}", number, "assistant" if number % 2 else "user"))
+        role: Role = "assistant" if number % 2 else "user"
+        conversation.add(Entry(message(f"i{number}", f"{number} ".ljust(length, "x"), role), number))
         prompt = conversation.prompt("")
+        held = sum(len(one.content) + 16 for one in prompt)
         assert prompt[0].role == "user"
-        assert sum(len(message.content) + 16 for message in prompt) <= 2_000
+        assert held <= 2_000
+        assert held >= 1_320 or prompt[0].content.startswith("0 ")
         firsts.append(prompt[0].content)
-        assert len(prompt) >= min(number + 1, 2_000 // (len(firsts[0]) + 16) - BLOCK_ITEMS)
     moves = sum(first != second for first, second in itertools.pairwise(firsts))
-    assert 10 <= moves <= 400 // BLOCK_ITEMS
+    said = sum(max(len(f"{number} "), length) + 16 for number in range(400))
+    assert 1 <= moves <= said // (2_000 // BLOCKS) + 1
 
 
 def test_conversation_prompt_with_what_is_foreseen_is_the_prompt_that_comes() -> None:
