@@ -121,14 +121,26 @@ class SlotFound(Struct, frozen=True, array_like=True):
     confidence: float
 
 
+class FactFound(Struct, frozen=True, array_like=True):
+    """A typed value of the text, as in `modalities.text.facts.Fact`; character offsets."""
+
+    kind: str
+    value: str
+    start: int
+    stop: int
+
+
 class Understood(Struct, frozen=True, tag="understood", omit_defaults=True):
-    """The answer to one `Understand`. `vector`: int16 little-endian, each = round(32767 · component)."""
+    """The answer to one `Understand`. `vector`: int16 little-endian, each = round(32767 · component). `normal`: the
+    form in which the text is compared (`modalities.text.facts.normal_form`)."""
 
     job_id: str
     vector: bytes = b""
     intent: str | None = None
     confidence: float = 0.0
     slots: tuple[SlotFound, ...] = ()
+    normal: str = ""
+    facts: tuple[FactFound, ...] = ()
 
 
 class ReplyText(Struct, frozen=True, tag="reply_text"):

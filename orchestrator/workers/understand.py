@@ -1,11 +1,12 @@
-"""Understanding in a worker process: a batch of texts in, vector, intent and slots of each out."""
+"""Understanding in a worker process: a batch of texts in, vector, intent, slots and facts of each out."""
 
 from collections.abc import Sequence
 
 import numpy as np
 
 from modalities.ports import Understander, Understanding
-from orchestrator.scheduling.work import SlotFound, Understand, Understood
+from modalities.text.facts import facts_and_form
+from orchestrator.scheduling.work import FactFound, SlotFound, Understand, Understood
 from orchestrator.workers.desk import Tell, Wanted
 from orchestrator.workers.frames import Task
 
@@ -20,24 +21,28 @@ class TextUnderstander:
         self._understander = understander
 
     def probe(self) -> str:
-        """Understands a greeting."""
+        """Understands a greeting, and reads the tables that the first text would wait for."""
         (found,) = self._understander.understand(["hello there"])
+        facts_and_form("hello there")
         return f"{type(self._understander).__name__}, {len(found.vector)} dimensions"
 
     def do(self, tasks: Sequence[Task], tell: Tell, wanted: Wanted) -> None:
-        found = self._understander.understand([_text(task) for task in tasks])
-        for task, one in zip(tasks, found, strict=True):
+        texts = [_text(task) for task in tasks]
+        found = self._understander.understand(texts)
+        for task, text, one in zip(tasks, texts, found, strict=True):
             if wanted(task.job_id):
-                tell(understood(task.job_id, one))
+                tell(understood(task.job_id, text, one))
 
 
-def understood(job_id: str, found: Understanding) -> Understood:
-    """Returns a finding as a report, its vector in int16 little-endian."""
+def understood(job_id: str, text: str, found: Understanding) -> Understood:
+    """Returns what was found in a text as a report: its vector in int16 little-endian, its facts, its normal form."""
     vector = np.clip(np.rint(found.vector * VECTOR_SCALE), -VECTOR_SCALE, VECTOR_SCALE).astype("<i2")
     slots = tuple(
         SlotFound(slot.name, slot.value, slot.start, slot.stop, slot.confidence) for slot in found.slots
     )
-    return Understood(job_id, vector.tobytes(), found.intent, found.confidence, slots)
+    facts, normal = facts_and_form(text)
+    named = tuple(FactFound(fact.kind, fact.value, fact.start, fact.stop) for fact in facts)
+    return Understood(job_id, vector.tobytes(), found.intent, found.confidence, slots, normal, named)
 
 
 def _text(task: Task) -> str:

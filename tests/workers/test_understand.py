@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from modalities.ports import Slot, Understanding
-from orchestrator.scheduling.work import Report, SlotFound, Speak, Understand, Understood
+from orchestrator.scheduling.work import FactFound, Report, SlotFound, Speak, Understand, Understood
 from orchestrator.workers.frames import Task
 from orchestrator.workers.understand import TextUnderstander, understood
 
@@ -40,12 +40,19 @@ def test_understander_probe_says_how_long_its_vectors_are() -> None:
     assert TextUnderstander(_Understander()).probe() == "_Understander, 2 dimensions"
 
 
+def test_understood_carries_facts_and_normal_form() -> None:
+    """What the consistency engine compares crosses with the vector: one look at a text is one job."""
+    report = understood("j", "Wake me at half past seven, please", Understanding(np.zeros(1, np.float32)))
+    assert report.normal == "wake me at 7:30"
+    assert FactFound("time", "7:30", 11, 26) in report.facts
+
+
 def test_understood_carries_intent_and_slots() -> None:
     """Offsets and confidences included."""
     found = Understanding(
         np.zeros(1, np.float32), "set_timer", 0.9, (Slot("duration", "ten minutes", 4, 15, 0.8),)
     )
-    report = understood("j", found)
+    report = understood("j", "set a timer for ten minutes", found)
     assert (report.intent, report.confidence) == ("set_timer", 0.9)
     assert report.slots == (SlotFound("duration", "ten minutes", 4, 15, 0.8),)
 
@@ -54,5 +61,5 @@ def test_understood_carries_intent_and_slots() -> None:
 def test_understood_vector_is_quantised_to_half_a_step(components: list[float]) -> None:
     """int16 little-endian, round(32767 · component), clipped to the unit range."""
     vector = np.array(components, np.float32)
-    back = np.frombuffer(understood("j", Understanding(vector)).vector, dtype="<i2") / 32_767
+    back = np.frombuffer(understood("j", "", Understanding(vector)).vector, dtype="<i2") / 32_767
     assert np.all(np.abs(back - np.clip(vector, -1, 1)) <= 0.5 / 32_767 + 1e-6)

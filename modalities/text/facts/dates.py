@@ -1,5 +1,6 @@
 """Weekdays, relative days, dates and years."""
 
+from modalities.text.facts.amounts import AMOUNT_WORDS
 from modalities.text.facts.sentence import Number, Sentence
 
 _MONTHS = {
@@ -180,22 +181,13 @@ def _year_value(sentence: Sentence, number: Number) -> tuple[int, int] | None:
 
 
 def _year(sentence: Sentence, number: Number) -> None:
-    if number.ordinal or not sentence.free(number.first, number.stop):
-        return
-    year = _year_value(sentence, number)
-    if year is None or not sentence.free(number.first, year[1]):
-        return
-    prompted = sentence.word(number.first - 1) in {
-        "in",
-        "of",
-        "since",
-        "year",
-        "from",
-        "until",
-        "before",
-        "after",
-    }
-    if prompted or year[1] > number.stop:
+    """Adds a number from 1900 to 2099 as a year, whatever stands before it: it agrees with the plain number too."""
+    year = _year_value(sentence, number) if not number.ordinal else None
+    if (
+        year is not None
+        and sentence.free(number.first, year[1])
+        and sentence.word(year[1]) not in AMOUNT_WORDS
+    ):
         sentence.add("year", str(year[0]), number.first, year[1])
 
 

@@ -25,6 +25,7 @@ _WORDS = vocabulary(
 _BEFORE_ORDINAL = vocabulary(
     "the my on january february march april may june july august september october november december"
 )
+_ONES_ORDINALS = vocabulary("first second third fourth fifth sixth seventh eighth ninth")
 _SUFFIXES = frozenset({"st", "nd", "rd", "th"})
 _PARTS = {
     "half": Decimal("0.5"),
@@ -110,7 +111,7 @@ def _written(sentence: Sentence, index: int, word: str) -> None:
 
 
 def _fractions(sentence: Sentence) -> None:
-    """Joins "two and a half", "a half", "three quarters", "point five", "minus five" into one number."""
+    """Joins "20 third", "two and a half", "a half", "three quarters", "point five", "minus five" into one number."""
     words = sentence.words
     for index, word in enumerate(words):
         if word in _PARTS and sentence.word(index - 1) in {"a", "one"} and sentence.word(index - 2) == "and":
@@ -126,6 +127,13 @@ def _fractions(sentence: Sentence) -> None:
                 sentence.numbers.pop(index, None)
                 value = before.value * _PARTS[word]
                 sentence.numbers[before.first] = Number(before.first, index + 1, value, spoken=before.spoken)
+        elif word in _ONES_ORDINALS and (before := sentence.number_before(index)) is not None:
+            ordinal = sentence.numbers.get(index)
+            if ordinal is not None and ordinal.whole < 10 and before.whole in range(20, 100, 10):
+                del sentence.numbers[index]
+                sentence.numbers[before.first] = Number(
+                    before.first, index + 1, before.value + ordinal.value, ordinal=True, spoken=True
+                )
         elif word in {"point", "minus", "negative"}:
             number = sentence.numbers.get(index + 1)
             if number is not None and not number.ordinal and number.whole >= 0:

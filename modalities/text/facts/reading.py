@@ -1,6 +1,6 @@
 """Reads all facts of a text. Pure: the same text gives the same facts, and no model is asked."""
 
-from modalities.text.facts import amounts, dates, numbers, times
+from modalities.text.facts import amounts, corrections, dates, negation, numbers, polarity, spelling, times
 from modalities.text.facts.fact import Fact
 from modalities.text.facts.sentence import Sentence, cut
 
@@ -12,16 +12,21 @@ def facts_of(text: str) -> tuple[Fact, ...]:
     """
     sentence = cut(text)
     read(sentence)
-    return tuple(sorted(sentence.facts, key=lambda fact: (fact.start, fact.stop, fact.kind, fact.value)))
+    return sentence.facts()
 
 
 def read(sentence: Sentence) -> None:
-    """Runs the readers: what is more certain of its words reads first."""
+    """Runs the readers: what is more certain of its words reads first, and what was taken back is read no further."""
+    spelling.read(sentence)
     numbers.find(sentence)
-    amounts.read_percentages(sentence)
-    amounts.read_money(sentence)
+    if sentence.numbers:
+        amounts.read_percentages(sentence)
+        amounts.read_money(sentence)
     dates.read(sentence)
     times.read_times(sentence)
     amounts.read_durations(sentence)
     times.read_halves(sentence)
     numbers.read(sentence)
+    corrections.read(sentence)
+    negation.read(sentence)
+    polarity.read(sentence)

@@ -65,10 +65,21 @@ class Number:
 
 
 @dataclass(slots=True)
+class Found:
+    """A fact read from tokens [first, stop)."""
+
+    kind: str
+    value: str
+    first: int
+    stop: int
+
+
+@dataclass(slots=True)
 class Sentence:
     """Tokens of a text, the numbers found in them by first token, and what has been read so far.
 
-    A token that a fact has *taken* belongs to no other reader's fact of the same sort.
+    A token that a fact has *taken* belongs to no other reader's fact of the same sort. *Dropped* tokens were taken back
+    by the speaker: no fact that stands is read from them. *Answers* are the tokens "no" that stand for themselves.
     """
 
     text: str
@@ -76,7 +87,9 @@ class Sentence:
     words: list[str]
     numbers: dict[int, Number] = field(default_factory=dict)
     taken: bytearray = field(default_factory=bytearray)
-    facts: list[Fact] = field(default_factory=list)
+    dropped: bytearray = field(default_factory=bytearray)
+    found: list[Found] = field(default_factory=list)
+    answers: set[int] = field(default_factory=set)
 
     def word(self, index: int) -> str:
         """The token at `index`; "" before the first and behind the last."""
@@ -104,9 +117,19 @@ class Sentence:
 
     def add(self, kind: str, value: str, first: int, stop: int, *, take: bool = True) -> None:
         """Notes a fact read from tokens [first, stop)."""
-        self.facts.append(Fact(kind, value, self.tokens[first].start, self.tokens[stop - 1].stop))
+        self.found.append(Found(kind, value, first, stop))
         if take:
             self.taken[first:stop] = b"\x01" * (stop - first)
+
+    def facts(self) -> tuple[Fact, ...]:
+        """What was found, in the order of the text, with its place in characters."""
+        tokens = self.tokens
+        facts = [
+            Fact(one.kind, one.value, tokens[one.first].start, tokens[one.stop - 1].stop)
+            for one in self.found
+        ]
+        facts.sort(key=lambda fact: (fact.start, fact.stop, fact.kind, fact.value))
+        return tuple(facts)
 
 
 def cut(text: str) -> Sentence:
@@ -126,4 +149,4 @@ def cut(text: str) -> Sentence:
         tokens.append(Token(value, start, stop, looked_at[end:start]))
         end = found.end()
     words = [token.value for token in tokens]
-    return Sentence(looked_at, tokens, words, taken=bytearray(len(tokens)))
+    return Sentence(looked_at, tokens, words, taken=bytearray(len(tokens)), dropped=bytearray(len(tokens)))

@@ -18,8 +18,9 @@ _BEFORE_TIME = frozenset(
     {"at", "until", "till", "til", "by", "before", "after", "around", "from", "since", "about", "to", "@"}
 )
 _AFTER_TIME = vocabulary(
-    "on tomorrow today tonight for to and or in with please that every this next the if when so because then but until "
-    "till monday tuesday wednesday thursday friday saturday sunday sharp instead not no i my me as a an am pm"
+    "thanks thank thx pls ok on tomorrow today tonight for to and or in with please that every this next the if when "
+    "so because then but until till monday tuesday wednesday thursday friday saturday sunday sharp instead not no i my "
+    "me as a an am pm"
 )
 _MOSTLY_NOT_TIME = frozenset({"to", "about", "from"})
 _OF_DAY = frozenset({"time", "half_day"})
@@ -139,12 +140,7 @@ def _hour_and_minute(sentence: Sentence, number: Number) -> int | None:
     ):
         end = stop + (1 if words[stop] == "o'clock" else 2)
         return _finish(sentence, number.first, end, hour, 0) if hour <= 24 else None
-    if (
-        not number.spoken
-        and 100 <= hour <= 2359
-        and hour % 100 < 60
-        and sentence.word(stop) not in AMOUNT_WORDS
-    ):
+    if 100 <= hour <= 2359 and hour % 100 < 60 and sentence.word(stop) not in AMOUNT_WORDS:
         half = _half(sentence, stop, hour // 100)[0]
         zero = words[number.first].startswith("0")
         if half or (
@@ -172,7 +168,7 @@ def _in_range(sentence: Sentence, number: Number) -> bool:
     """Whether "from six to eight" joins this number to another time."""
     if sentence.words[number.first - 1] == "from":
         return sentence.word(number.stop) in _TO and number.stop + 1 in sentence.numbers
-    return bool(sentence.taken[number.first - 2]) and number.first > 1 and sentence.facts[-1].kind in _OF_DAY
+    return bool(sentence.taken[number.first - 2]) and number.first > 1 and sentence.found[-1].kind in _OF_DAY
 
 
 def _minutes(sentence: Sentence, number: Number, prompted: bool) -> tuple[int, int] | None:

@@ -1,0 +1,255 @@
+"""Corrections inside one utterance: "at five, no, six", "not Boston, Austin". What was taken back stands no longer."""
+
+from decimal import Decimal
+
+from modalities.text.facts.negation import is_negator
+from modalities.text.facts.numbers import canonical
+from modalities.text.facts.sentence import Found, Sentence, vocabulary
+from modalities.text.facts.times import clock
+
+_CUES = vocabulary("no nope sorry wait actually rather oops correction")
+_PAIRED_CUES = {
+    ("i", "mean"),
+    ("i", "meant"),
+    ("i", "said"),
+    ("scratch", "that"),
+    ("make", "that"),
+    ("make", "it"),
+}
+_STRONG = vocabulary("sorry oops correction mean meant scratch")
+"""Cues that need no comma before them."""
+_ANSWERS = _CUES | vocabulary("yes yeah yep ok okay well hey please")
+_AROUND_CUES = vocabulary("no or um uh er well sorry wait oh my mistake bad let's")
+_LEADING = vocabulary("at for to on the in with by about a an from of it is as")
+_FEWEST_WORDS_BACK = 3
+_BEFORE_NOT = vocabulary(
+    "do does did is am are was were be been will would can could should shall may might must have has had i you he she "
+    "we they it to why or if please certainly definitely maybe let's probably just of course also but and really so me "
+    "that"
+)
+_STOPS_GOING_BACK = _LEADING | vocabulary(
+    "my your his her our their this that and or but please me play call"
+)
+
+_FAMILIES = {
+    "number": "number",
+    "ordinal": "number",
+    "time": "number",
+    "money": "number",
+    "percent": "number",
+    "duration": "number",
+    "year": "number",
+    "weekday": "day",
+    "relative_day": "day",
+    "date": "day",
+    "half_day": "half",
+    "spelling": "spelling",
+}
+
+
+def read(sentence: Sentence) -> None:
+    """Marks what was taken back: its facts become ``withdrawn``, its tokens are dropped."""
+    words = sentence.words
+    index = 0
+    while index < len(words):
+        if words[index] == "not":
+            index = _contrast(sentence, index) or index + 1
+            continue
+        stop = _cue(sentence, index)
+        if stop:
+            _repair(sentence, index, stop)
+        index = max(stop, index + 1)
+
+
+def _cue(sentence: Sentence, first: int) -> int:
+    """Where a run of cue words that begins at `first` ends; 0 where none does."""
+    index, real = first, False
+    while index < len(sentence.words):
+        word = sentence.words[index]
+        if (word, sentence.word(index + 1)) in _PAIRED_CUES:
+            real, index = True, index + 2
+        elif word in _CUES:
+            real, index = True, index + 1
+        elif word in _AROUND_CUES:
+            index += 1
+        else:
+            break
+    return index if real else 0
+
+
+def _repair(sentence: Sentence, first: int, stop: int) -> None:
+    """Withdraws what stands before the cue [first, stop) where what follows replaces it."""
+    if not first or stop >= len(sentence.words):
+        return
+    right = _first_fact(sentence, stop)
+    left = _last_facts(sentence, first)
+    if right is not None and left and _FAMILIES[right.kind] in {_FAMILIES[one.kind] for one in left}:
+        _inherit(sentence, left, right)
+        begin = min(one.first for one in left)
+        # "at five, no, at six": the first "at" is taken back too.
+        if begin and right.first > stop and sentence.words[begin - 1] == sentence.words[stop]:
+            begin -= 1
+        _withdraw(sentence, begin, stop)
+        return
+    strong = not _STRONG.isdisjoint(sentence.words[first:stop])
+    if not strong and not sentence.apart(first):
+        return
+    replaced = _replaced(sentence, first, stop, _clause_end(sentence, stop))
+    if replaced is not None:
+        _withdraw(sentence, replaced, stop, words_until=first)
+
+
+def _replaced(sentence: Sentence, first: int, stop: int, end: int) -> int | None:
+    """Where the words begin that the words [stop, end) replace: at the same word again, or as many names back."""
+    start = first - 1
+    while start > 0 and not sentence.apart(start) and start > first - 12:
+        start -= 1
+    for at in range(start, first):
+        if sentence.words[at] == sentence.words[stop] and not sentence.dropped[at]:
+            return at
+    if end - stop > 2 or sentence.words[stop] in _LEADING:
+        return None
+    begin = first
+    while begin > start and first - begin < end - stop and sentence.words[begin - 1] not in _STOPS_GOING_BACK:
+        begin -= 1
+    return begin if begin < first and begin > 0 else None
+
+
+def _contrast(sentence: Sentence, index: int) -> int:
+    """Reads "Austin, not Boston" and "not Boston, Austin" at a "not"; returns where to go on, 0 where it is neither."""
+    words = sentence.words
+    end = _clause_end(sentence, index + 1)
+    after = _first_fact(sentence, index + 1)
+    before = _last_facts(sentence, index)
+    if after is not None and any(_FAMILIES[one.kind] == _FAMILIES[after.kind] for one in before):
+        _withdraw(sentence, index, after.stop)
+        return after.stop
+    if after is not None:
+        at = after.stop + (sentence.word(after.stop) == "but")
+        instead = _first_fact(sentence, at)
+        if (
+            instead is not None
+            and _FAMILIES[instead.kind] == _FAMILIES[after.kind]
+            and _opens(sentence, index)
+        ):
+            _withdraw(sentence, _before_cues(sentence, index), at)
+            return at
+    if end - index - 1 > _FEWEST_WORDS_BACK or end == index + 1 or end - index < 2:
+        return 0
+    if end < len(words) and _opens(sentence, index):
+        at = end + (words[end] == "but")
+        if (
+            at < len(words)
+            and at > index + 1
+            and words[at] not in _LEADING | _BEFORE_NOT
+            and not is_negator(words[at])
+        ):
+            _withdraw(sentence, _before_cues(sentence, index), at, words_from=index + 1, words_until=end)
+            return at
+        return 0
+    if _opens_with_answer(sentence, index):
+        return 0
+    parted = sentence.apart(index) and index > 0
+    if index and (parted or words[index - 1] not in _BEFORE_NOT) and not is_negator(words[index - 1]):
+        if words[index + 1] in {
+            "to",
+            "be",
+            "going",
+            "really",
+            "so",
+            "too",
+            "very",
+            "sure",
+            "only",
+            "yet",
+            "now",
+        }:
+            return 0
+        _withdraw(sentence, index, end, words_from=index + 1)
+        return end
+    return 0
+
+
+def _opens_with_answer(sentence: Sentence, index: int) -> bool:
+    """Whether what stands before a "not" is an answer ("no, not now"): it takes nothing back then."""
+    return index > 0 and sentence.words[index - 1] in _ANSWERS
+
+
+def _opens(sentence: Sentence, index: int) -> bool:
+    """Whether a "not" opens its clause: nothing but "no" and the like stands before it."""
+    return index == 0 or sentence.apart(index) or sentence.words[index - 1] in _CUES
+
+
+def _before_cues(sentence: Sentence, index: int) -> int:
+    """Where the cue words that stand before `index` begin ("no, not Boston")."""
+    while index and sentence.words[index - 1] in _CUES:
+        index -= 1
+    return index
+
+
+def _clause_end(sentence: Sentence, index: int) -> int:
+    """The first token behind `index` before which punctuation or a joining word stands, or the end."""
+    for at in range(index, min(index + 8, len(sentence.words))):
+        if at > index and (sentence.apart(at) or sentence.words[at] in {"but", "and", "please", "thanks"}):
+            return at
+    return min(index + 8, len(sentence.words))
+
+
+def _first_fact(sentence: Sentence, index: int) -> Found | None:
+    """The fact that begins at `index`, or behind one or two leading words ("at", "on the")."""
+    for at in range(index, min(index + 3, len(sentence.words))):
+        here = [one for one in sentence.found if one.first == at and one.kind in _FAMILIES]
+        if here:
+            return min(here, key=lambda one: one.kind == "half_day")
+        if sentence.words[at] not in _LEADING:
+            return None
+    return None
+
+
+def _last_facts(sentence: Sentence, index: int) -> list[Found]:
+    """The facts whose last token stands before `index`, all that share their tokens."""
+    last = [one for one in sentence.found if one.stop == index and one.kind in _FAMILIES]
+    begin = min((one.first for one in last), default=index)
+    return [
+        one for one in sentence.found if begin <= one.first and one.stop <= index and one.kind in _FAMILIES
+    ]
+
+
+def _inherit(sentence: Sentence, left: list[Found], right: Found) -> None:
+    """Gives a bare number the meaning of what it replaces: "at five pm, no, six" is 18:00."""
+    if right.kind != "number":
+        return
+    value = Decimal(right.value)
+    for one in left:
+        if one.kind == "time" and value == int(value) and 1 <= value <= 12:
+            half = next((other.value for other in left if other.kind == "half_day"), "")
+            right.kind, right.value = "time", clock(int(value), 0, half)
+            if half:
+                sentence.add("half_day", half, right.first, right.stop)
+            return
+        if one.kind == "money":
+            right.kind, right.value = "money", f"{one.value.split()[0]} {value:.2f}"
+            return
+        if one.kind == "percent":
+            right.kind, right.value = "percent", canonical(value)
+            return
+
+
+def _withdraw(
+    sentence: Sentence,
+    begin: int,
+    stop: int,
+    *,
+    words_from: int | None = None,
+    words_until: int | None = None,
+) -> None:
+    """Drops tokens [begin, stop). The facts in them become withdrawn; words without facts are withdrawn as words."""
+    facts = [one for one in sentence.found if begin <= one.first and one.stop <= stop]
+    for one in facts:
+        if one.kind != "withdrawn":
+            one.kind, one.value = "withdrawn", f"{one.kind}:{one.value}"
+    first = begin if words_from is None else words_from
+    last = stop if words_until is None else words_until
+    if not facts and last > first:
+        sentence.add("withdrawn", " ".join(sentence.words[first:last]), first, last, take=False)
+    sentence.dropped[begin:stop] = b"\x01" * (stop - begin)
