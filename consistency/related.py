@@ -5,89 +5,78 @@ more frequent meanings are in it, so that "set" is not related to everything.
 """
 
 import gzip
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.resources import files
+from typing import Literal
 
-SAME, KIND, NONE = 1.0, 0.7, 0.0
-"""What `related` returns: a meaning shared, one a kind of the other, neither."""
+Likeness = Literal["same", "synonym", "kind", ""]
+"""Forms of one word; words that share a meaning; one a kind of the other; neither."""
 
-_CACHED_PAIRS = 4_096
+_CACHED = 8_192
 _ENDINGS = (
-    ("ies", "y"),
-    ("es", ""),
-    ("es", "e"),
-    ("s", ""),
-    ("ied", "y"),
-    ("ed", ""),
-    ("ed", "e"),
-    ("ing", ""),
-    ("ing", "e"),
-    ("ier", "y"),
-    ("er", ""),
-    ("er", "e"),
-    ("iest", "y"),
-    ("est", ""),
-    ("est", "e"),
+    *(("ies", "y"), ("es", ""), ("es", "e"), ("s", "")),
+    *(("ied", "y"), ("ed", ""), ("ed", "e")),
+    *(("ing", ""), ("ing", "e")),
+    *(("ier", "y"), ("er", ""), ("er", "e")),
+    *(("iest", "y"), ("est", ""), ("est", "e")),
 )
 """Endings of inflected forms and what the lemma has instead (WordNet's own rules of detachment)."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Table:
-    meanings: dict[str, str]
-    kinds: dict[str, str]
-    irregular: dict[str, str]
+class Lexicon:
+    """Words with their meanings, meanings with what they are kinds of, irregular forms with their words."""
+
+    def __init__(self, meanings: dict[str, str], kinds: dict[str, str], irregular: dict[str, str]) -> None:
+        self._meanings = meanings
+        self._kinds = kinds
+        self._irregular = irregular
+
+    def lemmas(self, form: str) -> frozenset[str]:
+        """Returns the known words that a form may belong to, itself too if it is one; empty where none is known."""
+        found = [form, self._irregular.get(form, "")]
+        for ending, instead in _ENDINGS:
+            if form.endswith(ending) and len(form) > len(ending) + 1:
+                stem = form[: len(form) - len(ending)] + instead
+                found.append(stem)
+                if not instead and len(stem) > 2 and stem[-1] == stem[-2]:
+                    found.append(stem[:-1])
+        return frozenset(lemma for lemma in found if lemma in self._meanings)
+
+    def meanings(self, form: str) -> frozenset[str]:
+        """Returns the meanings of all words that a form may belong to."""
+        return frozenset(one for lemma in self.lemmas(form) for one in self._meanings[lemma].split())
+
+    def kinds(self, meanings: frozenset[str]) -> frozenset[str]:
+        """Returns what these meanings are kinds of, one step up."""
+        return frozenset(above for one in meanings for above in self._kinds.get(one, "").split())
 
 
-@lru_cache(maxsize=_CACHED_PAIRS)
-def related(one: str, other: str) -> float:
-    """Returns how near two lower-case words are in meaning: `SAME`, `KIND` or `NONE`. Symmetric; inflected forms count
-    as their lemma."""
-    if one == other:
-        return SAME
-    left, right = _meanings(one), _meanings(other)
-    if not left or not right:
-        return SAME if set(lemmas(one)) & set(lemmas(other)) else NONE
-    if left & right or set(lemmas(one)) & set(lemmas(other)):
-        return SAME
-    return KIND if _kinds(left) & right or _kinds(right) & left else NONE
+@lru_cache(maxsize=_CACHED)
+def relation(one: str, other: str) -> Likeness:
+    """Returns how two lower-case words are related in form or meaning, the nearest relation first. Symmetric."""
+    words = lexicon()
+    if one == other or words.lemmas(one) & words.lemmas(other):
+        return "same"
+    left, right = words.meanings(one), words.meanings(other)
+    if left & right:
+        return "synonym"
+    return "kind" if words.kinds(left) & right or words.kinds(right) & left else ""
 
 
-@lru_cache(maxsize=_CACHED_PAIRS)
-def lemmas(word: str) -> tuple[str, ...]:
-    """Returns the words of the table that a form may belong to, itself first if it is one; empty if none is known."""
-    table = _table()
-    found = [word] if word in table.meanings else []
-    if word in table.irregular:
-        found.append(table.irregular[word])
-    for ending, instead in _ENDINGS:
-        if word.endswith(ending) and len(word) > len(ending) + 1:
-            stem = word[: len(word) - len(ending)] + instead
-            # "stopped", "running": the last letter was doubled.
-            single = stem[:-1] if len(stem) > 2 and not instead and stem[-1] == stem[-2] else stem
-            found += [lemma for lemma in (stem, single) if lemma in table.meanings]
-    return tuple(dict.fromkeys(found))
+def related(one: str, other: str) -> bool:
+    """Whether two lower-case words may stand for each other."""
+    return relation(one, other) != ""
 
 
-@lru_cache(maxsize=_CACHED_PAIRS)
-def _meanings(word: str) -> frozenset[str]:
-    table = _table()
-    return frozenset(meaning for lemma in lemmas(word) for meaning in table.meanings.get(lemma, "").split())
-
-
-def _kinds(meanings: frozenset[str]) -> set[str]:
-    """What these meanings are kinds of, one step up."""
-    kinds = _table().kinds
-    return {above for meaning in meanings for above in kinds.get(meaning, "").split()}
+@lru_cache(maxsize=_CACHED)
+def is_word(form: str) -> bool:
+    """Whether a lower-case form belongs to a word that the table knows."""
+    return bool(lexicon().lemmas(form))
 
 
 @cache
-def _table() -> _Table:
-    """The table, read once, when first needed."""
+def lexicon() -> Lexicon:
+    """Returns the table; it is read once, when first needed."""
     packed = files(__package__).joinpath("related.tsv.gz").read_bytes()
     parts = gzip.decompress(packed).decode("ascii").split("\n\n")
-    meanings, kinds, irregular = (
-        dict(line.split("\t", 1) for line in part.split("\n") if line) for part in parts
-    )
-    return _Table(meanings, kinds, irregular)
+    return Lexicon(*(dict(line.split("\t", 1) for line in part.split("\n") if line) for part in parts))
