@@ -8,7 +8,7 @@ import asyncio
 import json
 import os
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Annotated, Any
@@ -38,15 +38,6 @@ OURS, PEER = "chorale", "pipecat"
 WEBRTC, WEBSOCKET = "webrtc", "websocket"
 SILENT_S = 10.0
 
-EXAMPLES = """\b
-Examples:
-  chorale bench voice                                  ours alone, both transports, 1 to 8 calls
-  chorale bench voice --peer-python peer/bin/python    the peer beside it (docs/speed.md says how to make one)
-  chorale bench voice --calls 1 --turns 6 --transports webrtc
-  chorale bench voice --ends "server_vad 200,server_vad 500,semantic_vad" --early both
-  chorale bench voice --set workers.llm.threads=2 --calls 4
-"""
-
 
 def command(
     calls: Annotated[str, typer.Option(help="Calls at the same time, a row for each.")] = "1,2,4,8",
@@ -69,7 +60,15 @@ def command(
     json_file: Annotated[Path | None, typer.Option("--json", help="Where the figures go.")] = None,
     plot: Annotated[Path | None, typer.Option(help="Where the picture goes (PNG).")] = None,
 ) -> None:
-    """Time from the end of speech to the first reply sound, by stage; the peer's beside ours."""
+    """Time from the end of speech to the first reply sound, by stage; the peer's beside ours.
+
+    \b
+    chorale bench voice                                  ours, both transports, 1 to 8 calls
+    chorale bench voice --peer-python peer/bin/python    and the peer (docs/speed.md: how to have one)
+    chorale bench voice --calls 1 --turns 6 --transports webrtc
+    chorale bench voice --ends "server_vad 200,server_vad 500,semantic_vad" --early both
+    chorale bench voice --set workers.llm.threads=2 --calls 4
+    """
     console, machine = _console(), this_machine()
     console.print(f"[dim]{machine}[/]")
     try:
@@ -81,28 +80,28 @@ def command(
         raise typer.Exit(2) from None
     if peer_python is None:
         console.print("Without --peer-python only ours is measured.", highlight=False)
-    plan = _Plan(cases, clips, settings, peer_python, silent)
-    try:
-        measured = asyncio.run(_run(console, plan))
-    except ServerFailed as error:
-        console.print(str(error), highlight=False)
-        raise typer.Exit(1) from None
     outcome = Outcome(
         "voice", {"calls": calls, "turns": turns, "transports": transports, "ends": ends, "early": early}
     )
-    earlier = json.loads(add_to.read_text()) if add_to is not None else {"tables": {}}
-    rows = [*earlier["tables"].get("voice", ()), *(one.row() for one in measured)]
-    quiet = [*earlier["tables"].get("silent", ()), *plan.quiet]
-    outcome.tables = {
-        "voice": rows,
-        "silent": quiet,
-        "turns": [*earlier["tables"].get("turns", ()), *_turns(measured)],
-        "early": [*earlier["tables"].get("early", ()), *plan.told],
-    }  # fmt: skip
-    outcome.claims = claims(rows)
+    earlier = json.loads(add_to.read_text())["tables"] if add_to is not None else {}
+    plan = _Plan(cases, clips, settings, peer_python, silent)
+
+    def keep() -> None:
+        """Fills the outcome in; a run that is broken off leaves what it has."""
+        _fill(outcome, earlier, plan)
+        if json_file is not None:
+            outcome.write(json_file, machine)
+
+    try:
+        asyncio.run(_run(console, plan, keep))
+    except ServerFailed as error:
+        console.print(str(error), highlight=False)
+        raise typer.Exit(1) from None
+    keep()
+    rows = outcome.tables["voice"]
     console.print(drawn("End of speech to first sound, ms (stages: medians)", rows))
-    if quiet:
-        console.print(drawn("Silent calls, % of a core", quiet))
+    if outcome.tables["silent"]:
+        console.print(drawn("Silent calls, % of a core", outcome.tables["silent"]))
     if plan.told:
         console.print(drawn("As the server tells it, ms (medians)", plan.told))
     outcome.show(console)
@@ -110,6 +109,17 @@ def command(
         draw(rows, plot)
     console.print(f"written to {os.path.relpath(outcome.write(json_file, machine))}")
     raise typer.Exit(0 if outcome.holds else 1)
+
+
+def _fill(outcome: Outcome, earlier: Mapping[str, Sequence[Row]], plan: "_Plan") -> None:
+    new: dict[str, Sequence[Row]] = {
+        "voice": [one.row() for one in plan.measured],
+        "silent": plan.quiet,
+        "turns": _turns(plan.measured),
+        "early": plan.told,
+    }
+    outcome.tables = {name: [*earlier.get(name, ()), *rows] for name, rows in new.items()}
+    outcome.claims = claims(outcome.tables["voice"])
 
 
 def _console() -> Console:
@@ -134,6 +144,7 @@ class _Plan:
         self.settings = settings
         self.peer = peer
         self.silent = silent
+        self.measured: list[Measured] = []
         self.quiet: list[Row] = []
         self.told: list[Row] = []
 
@@ -159,8 +170,7 @@ class _Plan:
         return chorale(log, {**self.settings, **early})
 
 
-async def _run(console: Console, plan: _Plan) -> list[Measured]:
-    measured: list[Measured] = []
+async def _run(console: Console, plan: _Plan, keep: Callable[[], None]) -> None:
     total = sum(-(-case.turns // case.calls) * case.calls for case in plan.cases)
     columns = TextColumn("{task.description:58}"), MofNCompleteColumn(), TimeElapsedColumn()
     with tempfile.TemporaryDirectory() as folder, Progress(*columns, console=console) as bar:
@@ -174,13 +184,13 @@ async def _run(console: Console, plan: _Plan) -> list[Measured]:
                         warm = Case(case.server, case.transport, case.end, 1, 1, case.early)
                         await run_case(warm, doors, server, plan.clips, lambda _: None)
                     told = len(server.turns())
-                    measured.append(
+                    plan.measured.append(
                         await run_case(case, doors, server, plan.clips, lambda _: bar.advance(task))
                     )
                     plan.told += _told(case, server.turns()[told:])
+                    keep()
                 if plan.silent and cases[0].early:
                     plan.quiet += await _silence(cases[0], server, plan.silent)
-    return measured
 
 
 async def _silence(case: Case, server: ChildServer, calls: int) -> list[Row]:
