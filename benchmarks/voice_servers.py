@@ -48,6 +48,10 @@ class ChildServer:
         self._log = log
         self._steps: dict[str, Callable[[Mapping[str, Any]], None]] = {}
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
     def usage(self) -> Usage:
         """Returns what it has used; nothing where the system does not tell."""
         used = _cpu_s_by_process()

@@ -16,6 +16,8 @@ import socket
 import sys
 import threading
 import time
+from contextlib import suppress
+from pathlib import Path
 
 from modalities.errors import EndpointFailed, ModalityError
 from orchestrator.errors import ConfigError
@@ -94,6 +96,9 @@ def _prepare(configure: Configure) -> None:
     os.environ.update(configure.environment)
     if configure.niceness:
         os.nice(configure.niceness)
+    # So that `ps` and `top` tell workers apart; the system keeps 15 characters. Not everywhere is there such a file.
+    with suppress(OSError):
+        Path("/proc/self/comm").write_text(f"chorale-{configure.kind}")
 
 
 def _start(configure: Configure, outbox: Outbox) -> Craft:

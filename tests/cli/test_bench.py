@@ -65,3 +65,11 @@ def test_bench_outside_a_source_tree_says_so(monkeypatch: pytest.MonkeyPatch, tm
     result = ran()
     assert result.exit_code == 2
     assert "source tree" in result.output
+
+
+def test_talk_shows_how_it_is_called_and_refuses_a_third_way_of_asking() -> None:
+    """Examples with the help; a wrong `--say` ends before a server is started."""
+    assert "chorale bench talk --turns 60" in ran("talk", "--help").output
+    result = ran("talk", "--say", "signs")
+    assert result.exit_code == 2
+    assert "voice or text" in result.output
