@@ -8,6 +8,9 @@ from dataclasses import replace
 
 from modalities.ports import ChatMessage
 
+REMEMBERED = 256
+"""Conversations whose beginning is known; many more than an engine has places for."""
+
 _CUT = " … "
 _LEAST_CHARACTERS = 64
 _OVERHEAD = 20
@@ -50,7 +53,7 @@ class Windows:
     spoke longest ago is forgotten first; without a memory a prompt is shortened from its beginning, as the first was.
     """
 
-    def __init__(self, count: int = 256) -> None:
+    def __init__(self, count: int = REMEMBERED) -> None:
         self._count = count
         self._beginnings: OrderedDict[str, tuple[int, tuple[ChatMessage, ...]]] = OrderedDict()
         self._lock = threading.Lock()
