@@ -6,6 +6,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from modalities.audio.frame import bytes_of
 from modalities.audio.phrase_end import PhraseEnd
 from modalities.audio.segmenter import BEGIN_WINDOWS, WINDOW
 from modalities.ports import SPEECH_RATE_HZ, Pcm
@@ -54,6 +55,12 @@ class Detector(Protocol):
         ...
 
 
+class SoundTap(Protocol):
+    """Sees what is taken in (`orchestrator.sessions.tap`)."""
+
+    def heard(self, at_us: int, position: int, pcm: bytes, live: bool) -> None: ...
+
+
 class SpeechIntake:
     """Implements `AudioIntake` for one session.
 
@@ -88,6 +95,7 @@ class SpeechIntake:
         self._phrase_ends: list[PhraseEnd] = []
         self._speech_windows = 0
         self._closed = False
+        self.tap: SoundTap | None = None
         self.detecting = True
         self.dropped_windows = 0
 
@@ -108,7 +116,10 @@ class SpeechIntake:
             raise Overloaded("sound comes faster than it can be listened to", 1.0)
         self._live = False
         buffer.keep_from(self._kept_from)
+        position = buffer.position
         buffer.append(pcm)
+        if self.tap is not None:
+            self.tap.heard(self._now(), position, bytes_of(pcm), False)
         self._advance(buffer)
 
     def append_at(self, position: int, pcm: Pcm) -> None:
@@ -118,6 +129,8 @@ class SpeechIntake:
         self._live = True
         buffer.keep_from(None)
         buffer.append_at(position, pcm)
+        if self.tap is not None:
+            self.tap.heard(self._now(), position, bytes_of(pcm), True)
         self._advance(buffer)
 
     def keep_from(self, position: int | None) -> None:

@@ -17,6 +17,7 @@ from orchestrator.sessions.intake import Detector
 from orchestrator.sessions.links import LinkKind, SessionPort, SessionRequest
 from orchestrator.sessions.rules import SessionRules
 from orchestrator.sessions.runner import SessionRunner
+from orchestrator.sessions.tap import Recorder
 from orchestrator.wire.session import Session as SessionView
 from orchestrator.wire.update import initial
 
@@ -47,12 +48,18 @@ class Registry:
     """Implements `SessionDirectory`. `run` is its task; sessions live as tasks below it."""
 
     def __init__(
-        self, settings: RegistrySettings, clock: Clock, dispatcher: Dispatcher, detector: Detector
+        self,
+        settings: RegistrySettings,
+        clock: Clock,
+        dispatcher: Dispatcher,
+        detector: Detector,
+        recorder: Recorder | None = None,
     ) -> None:
         self._settings = settings
         self._clock = clock
         self._dispatcher = dispatcher
         self._detector = detector
+        self._recorder = recorder
         self._limiter = Limiter(FixedLimit(settings.max_sessions))
         self._sessions: dict[str, SessionRunner] = {}
         self._calls: dict[str, SessionRunner] = {}
@@ -149,6 +156,7 @@ class Registry:
             self._dispatcher,
             self._detector,
             (settings.log_events, settings.log_bytes),
+            self._recorder,
         )
         runner.tenant = request.tenant
         return runner

@@ -25,6 +25,7 @@ from orchestrator.sessions.links import Link, LinkKind, LogEntry, LoggedAudio, L
 from orchestrator.sessions.rules import SessionRules
 from orchestrator.sessions.session import Session
 from orchestrator.sessions.states import Life
+from orchestrator.sessions.tap import Recorder
 from orchestrator.wire import codec
 from orchestrator.wire.client import AnyClientEvent, CreateItem, UpdateSession
 from orchestrator.wire.session import Session as SessionView
@@ -58,6 +59,7 @@ class SessionRunner:
         dispatcher: Dispatcher,
         detector: Detector,
         log_bounds: tuple[int, int] = (4_096, 16 * 1024 * 1024),
+        recorder: Recorder | None = None,
     ) -> None:
         self.call_id: str | None = None
         self.tenant = ""
@@ -77,6 +79,8 @@ class SessionRunner:
         self._pieces: dict[tuple[str, int], bytes] = {}
         self._clips = ClipStore()
         self._intake = SpeechIntake(detector, int(rules.buffer_s * 16_000), self._now, self._inbox.put_nowait)
+        self._tap = recorder.open(view, rules, self._tag, secret) if recorder is not None else None
+        self._intake.tap = self._tap
         self._dispatcher.listen(view.id, self._deliver)
 
     # -- what doors see (SessionPort) -------------------------------------------------------------------------------
@@ -169,6 +173,8 @@ class SessionRunner:
             self._alarm.cancel()
         self._dispatcher.drop_session(self.id)
         self._intake.close()
+        if self._tap is not None:
+            self._tap.close()
         self._pieces.clear()
         self._clips.clear()
 
@@ -209,7 +215,7 @@ class SessionRunner:
                 link.wake()
 
     def _step(self, event: on.Event) -> None:
-        for effect in self._heart.receive(event, self._now()):
+        for effect in self._receive(event, self._now()):
             self._perform(effect)
         piece = event.report if isinstance(event, on.ReportCame) else None
         if isinstance(piece, SpeechPiece) and not self._heart.holds(piece.job_id):
@@ -217,6 +223,17 @@ class SessionRunner:
         self._intake.detecting = self._heart.view.audio.input.turn_detection is not None
         self._intake.keep_from(self._heart.keep_from)
         self._intake.listen_at(self._heart.listen_at)
+
+    def _receive(self, event: on.Event, now: int) -> tuple[do.Effect, ...]:
+        """Lets the heart decide. What it fails at is written down too: that is what a recording is read for."""
+        if self._tap is None:
+            return self._heart.receive(event, now)
+        effects: tuple[do.Effect, ...] | None = None
+        try:
+            effects = self._heart.receive(event, now)
+        finally:
+            self._tap.stepped(event, now, effects, self._heart)
+        return effects
 
     def _follow_playout(self) -> None:
         """Tells the heart how far a call's track has come, before it judges anything by it."""
@@ -318,6 +335,8 @@ class SessionRunner:
                 for read in reading:
                     name = read
                     await asyncio.sleep(0)
+            if self._tap is not None and name is not None:
+                self._tap.clip(name, self._clips.sound(name))
         return structs.replace(event, item=named(event.item, name))
 
     def _close_links(self, code: int, reason: str) -> None:

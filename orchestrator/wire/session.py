@@ -115,12 +115,14 @@ class Extension(Struct, frozen=True):
 
     `typed_turns`: a typed message interrupts and is answered like speech. `events`: names of Chorale's own event
     types that this session wants (``chorale.token`` …). `secret` is the server's to give: with the session's id it lets
-    a client come back (``/v1/realtime?session_id=…&secret=…``).
+    a client come back (``/v1/realtime?session_id=…&secret=…``). `record`: the client agrees to be recorded, or does
+    not; left out, the server's configuration decides.
     """
 
     typed_turns: bool = False
     events: tuple[str, ...] = ()
     secret: str | UnsetType = UNSET
+    record: bool | UnsetType = UNSET
 
 
 class Session(Struct, frozen=True):

@@ -87,6 +87,7 @@ class _Reasoning(Struct, frozen=True, omit_defaults=True):
 class _ExtensionPart(Struct, frozen=True):
     typed_turns: bool | UnsetType = UNSET
     events: tuple[str, ...] | UnsetType = UNSET
+    record: bool | UnsetType = UNSET
 
 
 class _SessionPart(Struct, frozen=True):
@@ -277,7 +278,10 @@ def _extension(now: Extension | UnsetType, part: _ExtensionPart | UnsetType) -> 
         return now
     base = Extension() if now is UNSET else now
     return structs.replace(
-        base, typed_turns=_or(part.typed_turns, base.typed_turns), events=_or(part.events, base.events)
+        base,
+        typed_turns=_or(part.typed_turns, base.typed_turns),
+        events=_or(part.events, base.events),
+        record=_or(part.record, base.record),
     )
 
 
