@@ -32,7 +32,9 @@ class Clip:
     """A stretch of speech to recognise: `pcm` is int16 mono at 16 kHz, of any length.
 
     `draft` asks for the cheapest pass (partials: no fallback ladder, no word times). `rung` is where the ladder starts
-    (0 = short encoder, 1 = full length, 2 = beam 5). `prompt` biases recognition (names, jargon).
+    (0 = short encoder, 1 = full length, 2 = beam 5, 3 = the second recogniser where there is one, else as 2). `prompt`
+    biases recognition (names, jargon). What was heard in a clip with a `key` is kept for a while, for a `Scorer`. So
+    many `alternatives` to the text are asked for.
     """
 
     pcm: Pcm
@@ -40,11 +42,22 @@ class Clip:
     prompt: str | None = None
     draft: bool = False
     rung: int = 0
+    key: str = ""
+    alternatives: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """One of the likeliest texts of a clip, with the natural logarithm of its probability, all tokens together."""
+
+    text: str
+    log_probability: float
 
 
 @dataclass(frozen=True, slots=True)
 class Recognition:
-    """What a recogniser made of one clip. `rung` is the step of the ladder that produced it."""
+    """What a recogniser made of one clip. `rung` is the step of the ladder that produced it. `alternatives`: the
+    likeliest first, the text itself mostly among them."""
 
     text: str
     words: tuple[Word, ...] = ()
@@ -53,11 +66,59 @@ class Recognition:
     no_speech_probability: float = 0.0
     compression_ratio: float = 0.0
     rung: int = 0
+    alternatives: tuple[Alternative, ...] = ()
 
 
 class SpeechRecognizer(Protocol):
     def recognize(self, clips: Sequence[Clip]) -> list[Recognition]:
         """Returns one result per clip, in order. The result of a clip does not depend on its company."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """Texts that may have been said in a clip, and what was recognised there. What was heard under the clip's `key` is
+    read again; where that is gone the clip is heard anew. From rung 3 on the second recogniser judges."""
+
+    clip: Clip
+    recognised: str
+    texts: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Words of a text that stand in the place of recognised ones, and how much likelier they are there (natural
+    logarithm of the ratio). One side is empty where words are missing or added."""
+
+    recognised: str
+    text: str
+    ratio: float
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """How well a text fits a clip: natural logarithms of its tokens' probabilities, summed, mean and lowest.
+    `text` is the spelling that fits best, `differences` are those from what was recognised."""
+
+    text: str
+    total: float
+    mean: float
+    lowest: float
+    differences: tuple[Difference, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Fits:
+    """What a `Scorer` found about one claim: the fit of what was recognised, and of each text in order."""
+
+    recognised: Fit
+    texts: tuple[Fit, ...]
+
+
+class Scorer(Protocol):
+    def score(self, claims: Sequence[Claim]) -> list[Fits | None]:
+        """Returns one result per claim, in order, None where it cannot be told (a clip of over 30 s, no sound). The
+        result of a claim does not depend on its company."""
         ...
 
 

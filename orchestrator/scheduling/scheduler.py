@@ -6,28 +6,30 @@ Rules, in the order in which they bind:
 2. A lane stands in the level of its most urgent job: what blocks an unblocking job is as urgent as that job.
 3. Levels share the workers by weight (`priority`); within a level the first come is the first served, drafts behind
    everything else: who waits for a transcript waits for nobody's draft that has not begun.
-4. Jobs of a lost worker go to the front of their level. A job is repeated at most `REPEATS` times, the last time
+4. A score goes to the worker that has heard its sound, and waits for it; to any where that is lost or long ago.
+5. Jobs of a lost worker go to the front of their level. A job is repeated at most `REPEATS` times, the last time
    alone on its worker, so that it does not take others down with it; after that it has failed.
-5. Every job ends exactly once: finished, withdrawn (cancelled, expired, its session gone) or failed.
+6. Every job ends exactly once: finished, withdrawn (cancelled, expired, its session gone) or failed.
 """
 
 import heapq
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from orchestrator.clock import US_PER_S
 from orchestrator.errors import InvalidState
 from orchestrator.flow.limiter import RETRY_AT_LEAST_S, RETRY_AT_MOST_S, Refusal
 from orchestrator.scheduling.batching import shape_of
+from orchestrator.scheduling.homes import Homes
 from orchestrator.scheduling.job import Job
 from orchestrator.scheduling.kinds import BATCHED_KINDS, KINDS
+from orchestrator.scheduling.lanes import REPEATS, Draft, Entry, Lane
 from orchestrator.scheduling.plan import Assignment, FreeSlots, Plan, Withdrawn
 from orchestrator.scheduling.priority import LEVEL_WEIGHTS, UNBLOCKING, FairShares
-from orchestrator.scheduling.ready_queue import Rank, ReadyQueue
-from orchestrator.scheduling.work import Transcribe, WorkKind
+from orchestrator.scheduling.ready_queue import ReadyQueue
+from orchestrator.scheduling.work import Score, Transcribe, WorkKind
 
-REPEATS = 2
 _RIDERS_LOOKED_AT = 64
 _SMOOTHING = 0.1
 _FIRST_GUESS_S = 0.5
@@ -66,52 +68,17 @@ class SchedulerStatistics:
     failed: int
 
 
-@dataclass(slots=True, eq=False)
-class _Entry:
-    job: Job
-    sequence: int
-    losses: int = 0
-    worker_id: str | None = None
-    started_us: int = 0
-
-    @property
-    def rank(self) -> Rank:
-        is_draft = isinstance(self.job.work, Transcribe) and self.job.work.draft
-        return (0 if self.losses else 2 if is_draft else 1, self.sequence)
-
-    @property
-    def alone(self) -> bool:
-        return self.losses >= REPEATS
-
-
-@dataclass(slots=True, eq=False)
-class _Lane:
-    kind: WorkKind
-    queued: list[_Entry] = field(default_factory=list)
-    running: _Entry | None = None
-    place: tuple[int, Rank] | None = None
-
-
-@dataclass(slots=True, eq=False)
-class _Draft:
-    """An assignment being put together."""
-
-    worker_id: str
-    room: int
-    idle: bool
-    entries: list[_Entry] = field(default_factory=list)
-
-
 class Scheduler:
     """`submit` what is to be done, `plan` when workers are free, tell it how things `finish` or get `lost`."""
 
     def __init__(self, bounds: QueueBounds | None = None, weights: Mapping[int, int] = LEVEL_WEIGHTS) -> None:
         self._bounds = bounds or QueueBounds()
-        self._entries: dict[str, _Entry] = {}
-        self._lanes: dict[tuple[str, WorkKind], _Lane] = {}
-        self._ready: dict[WorkKind, ReadyQueue[_Lane]] = {kind: ReadyQueue() for kind in KINDS}
+        self._entries: dict[str, Entry] = {}
+        self._lanes: dict[tuple[str, WorkKind], Lane] = {}
+        self._ready: dict[WorkKind, ReadyQueue[Lane]] = {kind: ReadyQueue() for kind in KINDS}
         self._shares = {kind: FairShares(weights) for kind in KINDS}
-        self._running: dict[str, dict[str, _Entry]] = {}
+        self._running: dict[str, dict[str, Entry]] = {}
+        self._homes = Homes()
         self._deadlines: list[tuple[int, int, str]] = []
         self._sequence = 0
         self._queued = 0
@@ -130,7 +97,7 @@ class Scheduler:
             return Refusal(self._expected_wait_s(job.kind))
         self._counts["submitted"] += 1
         self._sequence += 1
-        entry = _Entry(job, self._sequence)
+        entry = Entry(job, self._sequence)
         self._entries[job.id] = entry
         heapq.heappush(self._deadlines, (job.deadline_us, entry.sequence, job.id))
         self._enqueue(entry)
@@ -155,11 +122,11 @@ class Scheduler:
 
     def plan(self, now: int, free: Mapping[str, FreeSlots]) -> Plan:
         """Gives queued jobs to workers with room. Workers of one kind are filled evenly, the emptiest first."""
-        drafts: dict[WorkKind, list[_Draft]] = {}
+        drafts: dict[WorkKind, list[Draft]] = {}
         for worker_id, slots in free.items():
             if slots.jobs > 0 and not self._holds_a_lone_job(worker_id):
                 idle = worker_id not in self._running
-                drafts.setdefault(slots.kind, []).append(_Draft(worker_id, slots.jobs, idle))
+                drafts.setdefault(slots.kind, []).append(Draft(worker_id, slots.jobs, idle))
         for kind, of_kind in drafts.items():
             self._fill(kind, of_kind, now)
         return Plan(
@@ -178,6 +145,7 @@ class Scheduler:
             return None
         kind = entry.job.kind
         self._service_s[kind] += _SMOOTHING * ((now - entry.started_us) / US_PER_S - self._service_s[kind])
+        self._homes.note(entry.job, entry.worker_id)
         self._end(entry)
         self._counts["finished"] += 1
         return entry.job
@@ -210,6 +178,7 @@ class Scheduler:
 
     def lost(self, worker_id: str, now: int) -> tuple[Job, ...]:
         """Queues what a lost worker had again; returns the jobs that had all their repeats and have failed."""
+        self._homes.lose(worker_id)
         failed = []
         for entry in list(self._running.get(worker_id, {}).values()):
             if entry.losses >= REPEATS:
@@ -284,7 +253,7 @@ class Scheduler:
 
     # --- choosing -----------------------------------------------------------------------------------------------------
 
-    def _fill(self, kind: WorkKind, drafts: list[_Draft], now: int) -> None:
+    def _fill(self, kind: WorkKind, drafts: list[Draft], now: int) -> None:
         open_drafts = list(drafts)
         while open_drafts and self._ready[kind].levels:
             draft = max(open_drafts, key=lambda one: one.room)
@@ -296,24 +265,34 @@ class Scheduler:
             if draft.room == 0:
                 open_drafts.remove(draft)
 
-    def _next_for(self, kind: WorkKind, draft: _Draft) -> _Entry | None:
+    def _next_for(self, kind: WorkKind, draft: Draft) -> Entry | None:
         if draft.entries and kind in BATCHED_KINDS:
-            return self._rider(kind, draft.entries[0])
+            return self._rider(kind, draft)
         ready = self._ready[kind]
-        entry = ready.first(self._shares[kind].choose(ready.levels)).queued[0]
+        heads = {level: head for level in ready.levels if (head := self._head(ready, level, draft.worker_id))}
+        if not heads:
+            return None
+        entry = heads[self._shares[kind].choose(list(heads))]
         if entry.alone and not (draft.idle and not draft.entries):
             # Nothing else is given to this worker either: it runs empty and is then free for the lone job.
             return None
         return entry
 
-    def _rider(self, kind: WorkKind, first: _Entry) -> _Entry | None:
+    def _head(self, ready: ReadyQueue[Lane], level: int, worker_id: str) -> Entry | None:
+        """Returns what is next in a level for this worker: what belongs to others is passed over."""
+        lanes = ready.scan(level, _RIDERS_LOOKED_AT)
+        heads = (lane.queued[0] for lane in lanes)
+        return next((head for head in heads if self._homes.allow(head.job.work, worker_id)), None)
+
+    def _rider(self, kind: WorkKind, draft: Draft) -> Entry | None:
         """Finds the next job that may go with the first of a batch."""
-        shape = shape_of(first.job.work)
+        shape = shape_of(draft.entries[0].job.work)
         ready = self._ready[kind]
         for level in ready.levels:
             for lane in ready.scan(level, _RIDERS_LOOKED_AT):
                 entry = lane.queued[0]
-                if not entry.alone and shape_of(entry.job.work) == shape:
+                fits = not entry.alone and shape_of(entry.job.work) == shape
+                if fits and self._homes.allow(entry.job.work, draft.worker_id):
                     return entry
         return None
 
@@ -322,15 +301,15 @@ class Scheduler:
 
     # --- moving -------------------------------------------------------------------------------------------------------
 
-    def _enqueue(self, entry: _Entry) -> None:
+    def _enqueue(self, entry: Entry) -> None:
         job = entry.job
-        lane = self._lanes.setdefault((job.session_id, job.kind), _Lane(job.kind))
+        lane = self._lanes.setdefault((job.session_id, job.kind), Lane(job.kind))
         # A lane runs its oldest job, so what comes back from a lost worker was submitted before all that wait in it.
         lane.queued.insert(0 if entry.losses else len(lane.queued), entry)
         self._count_queued(entry, 1)
         self._place(lane)
 
-    def _start(self, entry: _Entry, draft: _Draft, now: int) -> None:
+    def _start(self, entry: Entry, draft: Draft, now: int) -> None:
         lane = self._lane_of(entry)
         level = lane.place[0] if lane.place else entry.job.level
         self._shares[lane.kind].charge(level)
@@ -343,7 +322,7 @@ class Scheduler:
         draft.entries.append(entry)
         draft.room = 0 if entry.alone else draft.room - 1
 
-    def _stop(self, entry: _Entry) -> None:
+    def _stop(self, entry: Entry) -> None:
         """Takes a job from where it is, queued or running; its lane goes on."""
         lane = self._lane_of(entry)
         if entry.worker_id is None:
@@ -360,16 +339,16 @@ class Scheduler:
         if not lane.queued and lane.running is None:
             del self._lanes[entry.job.session_id, lane.kind]
 
-    def _end(self, entry: _Entry) -> None:
+    def _end(self, entry: Entry) -> None:
         self._stop(entry)
         del self._entries[entry.job.id]
 
-    def _withdraw(self, entry: _Entry) -> Withdrawn:
+    def _withdraw(self, entry: Entry) -> Withdrawn:
         withdrawn = Withdrawn(entry.job, entry.worker_id)
         self._end(entry)
         return withdrawn
 
-    def _place(self, lane: _Lane) -> None:
+    def _place(self, lane: Lane) -> None:
         """Puts a lane where it belongs in the ready queue; one that runs or is empty belongs nowhere."""
         place = None
         if lane.queued and lane.running is None:
@@ -382,10 +361,10 @@ class Scheduler:
             self._ready[lane.kind].add(*place, lane)
         lane.place = place
 
-    def _lane_of(self, entry: _Entry) -> _Lane:
+    def _lane_of(self, entry: Entry) -> Lane:
         return self._lanes[entry.job.session_id, entry.job.kind]
 
-    def _count_queued(self, entry: _Entry, change: int) -> None:
+    def _count_queued(self, entry: Entry, change: int) -> None:
         self._queued += change
         self._queued_of[entry.job.kind] += change
         self._queued_audio_bytes += change * _audio_bytes(entry.job)
@@ -396,4 +375,4 @@ class Scheduler:
 
 
 def _audio_bytes(job: Job) -> int:
-    return len(job.work.audio) if isinstance(job.work, Transcribe) else 0
+    return len(job.work.audio) if isinstance(job.work, Transcribe | Score) else 0

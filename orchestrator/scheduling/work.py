@@ -37,7 +37,8 @@ class PromptMessage(Struct, frozen=True, omit_defaults=True):
 
 
 class Transcribe(Struct, frozen=True, tag="transcribe", omit_defaults=True):
-    """Recognise samples [start, stop) of the session's 16 kHz stream, or stored clip `clip`."""
+    """Recognise samples [start, stop) of the session's 16 kHz stream, or stored clip `clip`. Rungs as in
+    `modalities.ports.Clip`; `alternatives` are for final passes."""
 
     start: int
     stop: int
@@ -45,6 +46,25 @@ class Transcribe(Struct, frozen=True, tag="transcribe", omit_defaults=True):
     rung: int = 0
     language: str | None = None
     prompt: str | None = None
+    clip: str | None = None
+    audio: bytes = b""
+    alternatives: int = 0
+
+
+class Score(Struct, frozen=True, tag="score", omit_defaults=True):
+    """Tell how well texts fit samples [start, stop) of the session's 16 kHz stream, or stored clip `clip`.
+
+    `near` is the `Transcribe` job that heard the same stretch at the same rung: the work goes to the worker that still
+    has what was heard. From rung 3 on the second recogniser judges. `recognised` is the text to compare with.
+    """
+
+    start: int
+    stop: int
+    texts: tuple[str, ...]
+    recognised: str
+    near: str = ""
+    rung: int = 0
+    language: str | None = None
     clip: str | None = None
     audio: bytes = b""
 
@@ -73,13 +93,13 @@ class Speak(Struct, frozen=True, tag="speak", omit_defaults=True):
     speed: float = 1.0
 
 
-Work = Transcribe | Understand | Reply | Speak
+Work = Transcribe | Score | Understand | Reply | Speak
 
 
 def kind_of(work: Work) -> WorkKind:
     """Names the kind of worker that does this work."""
     match work:
-        case Transcribe():
+        case Transcribe() | Score():
             return "asr"
         case Understand():
             return "understand"
@@ -98,6 +118,13 @@ class WordFound(Struct, frozen=True, array_like=True):
     probability: float
 
 
+class AlternativeText(Struct, frozen=True, array_like=True):
+    """One of the likeliest texts of a clip, with the natural logarithm of its probability."""
+
+    text: str
+    log_probability: float
+
+
 class Transcribed(Struct, frozen=True, tag="transcribed", omit_defaults=True):
     """The recogniser's answer to one `Transcribe`. Empty text means: no speech heard."""
 
@@ -109,6 +136,35 @@ class Transcribed(Struct, frozen=True, tag="transcribed", omit_defaults=True):
     no_speech_probability: float = 0.0
     compression_ratio: float = 0.0
     rung: int = 0
+    alternatives: tuple[AlternativeText, ...] = ()
+
+
+class WordsApart(Struct, frozen=True, array_like=True):
+    """Words of a text in the place of recognised ones, and how much likelier they are (natural logarithm)."""
+
+    recognised: str
+    text: str
+    ratio: float
+
+
+class TextFit(Struct, frozen=True, array_like=True):
+    """How well a text fits the sound: natural logarithms of its tokens' probabilities. `spelling` fitted best."""
+
+    text: str
+    spelling: str
+    total: float
+    mean: float
+    lowest: float
+    apart: tuple[WordsApart, ...] = ()
+
+
+class Scored(Struct, frozen=True, tag="scored", omit_defaults=True):
+    """The answer to one `Score`: the fit of what was recognised, and of each text in order; none where nothing can be
+    told."""
+
+    job_id: str
+    recognised: TextFit | None = None
+    fits: tuple[TextFit, ...] = ()
 
 
 class SlotFound(Struct, frozen=True, array_like=True):
@@ -196,10 +252,10 @@ class Failed(Struct, frozen=True, tag="failed", omit_defaults=True):
     retry_after_s: float = 0.0
 
 
-Report = Transcribed | Understood | ReplyText | ReplyCall | Replied | SpeechPiece | Spoke | Failed
+Report = Transcribed | Scored | Understood | ReplyText | ReplyCall | Replied | SpeechPiece | Spoke | Failed
 
 REFUSED = "rate_limit_exceeded"
 """The code of a `Failed` whose job was never taken: there was no room for it."""
 
-ENDS_A_JOB = (Transcribed, Understood, Replied, Spoke, Failed)
+ENDS_A_JOB = (Transcribed, Scored, Understood, Replied, Spoke, Failed)
 """Reports after which nothing more comes for their job."""

@@ -7,8 +7,9 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from orchestrator.scheduling.batching import shape_of
 from orchestrator.scheduling.job import Job
 from orchestrator.scheduling.kinds import BATCHED_KINDS, KINDS
+from orchestrator.scheduling.lanes import REPEATS
 from orchestrator.scheduling.plan import FreeSlots
-from orchestrator.scheduling.scheduler import REPEATS, QueueBounds, Scheduler
+from orchestrator.scheduling.scheduler import QueueBounds, Scheduler
 from orchestrator.scheduling.work import WorkKind
 from tests.scheduling.jobs import job
 
