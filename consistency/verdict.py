@@ -40,10 +40,12 @@ Want = WantScore | WantTranscript
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """The result of a `WantScore`; empty where it failed."""
+    """The result of a `WantScore` for `texts`; those without a score failed. Without `texts` it is about all that are
+    wanted."""
 
     observation_id: str
     scores: tuple[ForcedScore, ...]
+    texts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,11 +101,13 @@ class Ask:
 @dataclass(frozen=True, slots=True)
 class RollBack:
     """The unit's tokens do not hang together with their context: they leave, and the state is snapshot `to` again. Its
-    text stays."""
+    text stays; `adopted` and `superseded` as in `Accept`."""
 
     unit: int
     to: int
     evidence: tuple[Evidence, ...] = ()
+    adopted: tuple[tuple[str, str], ...] = ()
+    superseded: tuple[str, ...] = ()
 
 
 Verdict = Accept | Suspect | Freeze | Ask | RollBack
