@@ -1,0 +1,92 @@
+"""One unit while it is judged, and what was made of it in the end. Pure data of the engine's own."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from consistency.asking import Question
+from consistency.conflict import Finding
+from consistency.observation import Observation, Token
+from consistency.policy import Policy
+from consistency.snapshots import Snapshot
+from consistency.units import Unit
+from consistency.verdict import Evidence, Freeze, Suspect, Verdict, Want, WantScore
+
+
+@dataclass(slots=True)
+class Judged:
+    """A unit and what was made of it. `adopted` are the readings that stand for ids of this unit or earlier ones."""
+
+    unit: Unit
+    verdict: Verdict
+    after: Snapshot
+    adopted: dict[str, Observation] = field(default_factory=dict)
+    superseded: tuple[str, ...] = ()
+    asked: Question | None = None
+
+
+@dataclass(slots=True)
+class Case:
+    """One unit while it is judged. `readings`: what stands of it and of the units before. `settled`: ids that are not
+    compared with, since the user has just been asked about them."""
+
+    unit: Unit
+    readings: dict[str, Observation]
+    policy: Policy
+    may_ask: bool = True
+    findings: list[Finding] = field(default_factory=list)
+    evidence: list[Evidence] = field(default_factory=list)
+    adopted: dict[str, Observation] = field(default_factory=dict)
+    replaced: list[Observation] = field(default_factory=list)
+    superseded: list[str] = field(default_factory=list)
+    commits: list[Observation] = field(default_factory=list)
+    settled: set[str] = field(default_factory=set)
+    opened: tuple[Observation, Observation] | None = None
+
+    def __post_init__(self) -> None:
+        self.readings |= {one.id: one for one in self.unit.standing}
+
+    def note(self, finding: Finding, pair: tuple[Observation, Observation] | None = None) -> None:
+        """Takes what came of a pair; it counts for the pairs behind it."""
+        self.findings.append(finding)
+        self.evidence.extend(finding.evidence)
+        if finding.adopted is not None:
+            key, reading = finding.adopted
+            if key in self.readings:
+                self.replaced.append(self.readings[key])
+                self.readings[key] = self.adopted[key] = reading
+        if finding.lost is not None and finding.lost.id in self.readings:
+            self.replaced.append(self.readings[finding.lost.id])
+            self.readings[finding.lost.id] = finding.lost
+        if finding.loser is not None:
+            self.superseded.append(finding.loser.id)
+            self.replaced.append(finding.loser)
+            self.readings.pop(finding.loser.id, None)
+        if finding.state == "open" and self.opened is None:
+            self.opened = pair
+
+
+def wants_of(verdict: Verdict) -> tuple[Want, ...]:
+    """Returns the work that a verdict waits for."""
+    return verdict.wants if isinstance(verdict, Suspect | Freeze) else ()
+
+
+def merged(wants: Iterable[Want]) -> tuple[Want, ...]:
+    """Returns the wants with everything that is to be scored under one sound in one of them."""
+    texts: dict[str, dict[str, None]] = {}
+    others: dict[Want, None] = {}
+    for want in wants:
+        if isinstance(want, WantScore):
+            texts.setdefault(want.observation_id, {}).update(dict.fromkeys(want.texts))
+        else:
+            others[want] = None
+    return (*(WantScore(key, tuple(named)) for key, named in texts.items()), *others)
+
+
+def newest_of_each_slot(tokens: Iterable[Token]) -> tuple[Token, ...]:
+    """Of one slot of one intent the last one holds; whoever repeats it says nothing new."""
+    newest: dict[tuple[str, str, str], Token] = {}
+    for one in tokens:
+        key = (one.intent, one.slot, one.act)
+        newest.pop(key, None)
+        newest[key] = one
+    return tuple(newest.values())

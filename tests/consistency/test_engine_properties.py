@@ -1,0 +1,168 @@
+"""What holds of the engine whatever is said, in whatever order it comes in, and whatever those who measure think."""
+
+import random
+from collections.abc import Iterable
+from dataclasses import dataclass
+from zlib import crc32
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from consistency.case import wants_of
+from consistency.engine import ConsistencyEngine
+from consistency.observation import Modality, Observation
+from consistency.policy import EngineRules, Policy
+from consistency.verdict import Reheard, Scores, Verdict, WantScore
+from tests.consistency.saying import form, said, scored, slot
+from tests.fakes.judges import DrawnGraph, DrawnJudge
+
+TURN_S = 4.0
+WORDS = ("set it to fifteen", "set it to fifty", "fifty", "seven", "no, eight", "call mum", "")
+MODALITIES: tuple[Modality, ...] = ("speech", "text", "caption", "form")
+NOW = 1_000_000_000
+
+
+@dataclass(frozen=True)
+class Said:
+    """One thing that was said in a unit."""
+
+    unit: int
+    observation: Observation
+
+
+@st.composite
+def conversations(draw: st.DrawFn, units: int = 5) -> list[Said]:
+    """A few turns of speech, typing, captions and forms, in the order of their times."""
+    log = []
+    for unit in range(1, units + 1):
+        for number in range(draw(st.integers(0, 3))):
+            at = unit * TURN_S + draw(st.integers(0, 30)) / 10
+            modality: Modality = draw(st.sampled_from(MODALITIES))
+            name = f"{unit}.{number}"
+            if modality == "form":
+                log.append(Said(unit, form(at, id=name, time=draw(st.sampled_from(["7", "8"])))))
+                continue
+            text = draw(st.sampled_from(WORDS))
+            tokens = (slot("time", draw(st.sampled_from("78"))),) if draw(st.booleans()) else ()
+            passes = draw(st.integers(1, 2)) if modality == "speech" else 1
+            for revision in range(passes):
+                words = text if revision == passes - 1 else draw(st.sampled_from(WORDS))
+                log.append(Said(unit, said(words, at, modality, name, tokens, revision)))
+    return log
+
+
+def an_engine(policy: Policy = "later") -> ConsistencyEngine:
+    return ConsistencyEngine(
+        EngineRules(policy=policy, suspect=0.3, freeze=0.6),
+        DrawnJudge(),
+        DrawnGraph(),
+        lambda one: one.text.encode(),
+    )
+
+
+def chance(*of: object) -> int:
+    return crc32(repr(of).encode())
+
+
+def answer(engine: ConsistencyEngine, order: random.Random, units: Iterable[int]) -> None:
+    """Brings what the engine wants, one after the other, until it wants nothing more."""
+    units = sorted(set(units))
+    while wants := [
+        want for unit in units if (verdict := engine.verdict(unit)) for want in wants_of(verdict)
+    ]:
+        want = order.choice(wants)
+        if isinstance(want, WantScore):
+            drawn = [(text, chance(text, want.observation_id)) for text in want.texts]
+            scores = tuple(scored(text, -(seed % 200) / 10) for text, seed in drawn if seed % 8)
+            engine.observe(Scores(want.observation_id, scores, want.texts), NOW)
+        else:
+            seed = chance(want.observation_id, want.rung)
+            heard = (
+                said(WORDS[seed % len(WORDS)], 1.0, id=f"{want.observation_id}#{want.rung}")
+                if seed % 4
+                else None
+            )
+            engine.observe(Reheard(want.observation_id, want.rung, heard), NOW)
+
+
+def play(engine: ConsistencyEngine, log: list[Said], seed: int = 0, asks: bool = True) -> None:
+    """Says everything, with answers at any time in between."""
+    order = random.Random(seed)
+    units = [one.unit for one in log]
+    for one in log:
+        engine.observe(one.observation, NOW, one.unit, asks)
+        if order.random() < 0.5:
+            answer(engine, order, units)
+    answer(engine, order, units)
+
+
+def state(engine: ConsistencyEngine, log: list[Said]) -> tuple[object, list[Verdict | None]]:
+    """All that may be seen of an engine."""
+    return engine.snapshot, [engine.verdict(unit) for unit in sorted({one.unit for one in log})]
+
+
+POLICIES: st.SearchStrategy[Policy] = st.sampled_from(["later", "typed", "confirmed", "ask"])
+
+
+@given(conversations(), POLICIES, st.randoms(use_true_random=False))
+@settings(max_examples=150, deadline=None)
+def test_engine_ends_in_the_same_state_whatever_comes_in_first(
+    log: list[Said], policy: Policy, order: random.Random
+) -> None:
+    """The same things said at the same times commit the same, byte for byte, in any order of arrival."""
+    engine = an_engine(policy)
+    play(engine, log)
+    shuffled = list(log)
+    order.shuffle(shuffled)
+    other = an_engine(policy)
+    play(other, shuffled, order.randrange(1_000))
+    assert state(other, log) == state(engine, log)
+
+
+@given(conversations(), conversations(), POLICIES, st.integers(0, 5))
+@settings(max_examples=100, deadline=None)
+def test_engine_rolled_back_goes_on_as_if_nothing_had_happened(
+    log: list[Said], other: list[Said], policy: Policy, to: int
+) -> None:
+    """What was said behind a snapshot, and then rolled back to it, leaves no trace."""
+    before = [one for one in log if one.unit <= to]
+    after = [one for one in log if one.unit > to]
+    detour = [one for one in other if one.unit > to]
+    engine = an_engine(policy)
+    play(engine, before)
+    play(engine, detour, seed=1)
+    engine.roll_back(to)
+    play(engine, after)
+    straight = an_engine(policy)
+    play(straight, before)
+    play(straight, after)
+    assert state(engine, log) == state(straight, log)
+
+
+@given(conversations(), POLICIES, st.integers(1, 5))
+@settings(max_examples=100, deadline=None)
+def test_engine_reads_nothing_that_came_later(log: list[Said], policy: Policy, upto: int) -> None:
+    """What is made of a unit is the same whatever is said behind it."""
+    whole, cut = an_engine(policy), an_engine(policy)
+    early = [one for one in log if one.unit <= upto]
+    play(cut, early)
+    play(whole, early)
+    for one in log:
+        if one.unit > upto:
+            whole.observe(one.observation, NOW, one.unit, True)
+    for unit in {one.unit for one in early}:
+        assert whole.verdict(unit) == cut.verdict(unit)
+
+
+@given(conversations(), POLICIES)
+@settings(max_examples=60, deadline=None)
+def test_engine_commits_nothing_of_a_unit_that_waits(log: list[Said], policy: Policy) -> None:
+    """As long as work is wanted for a unit, the state behind it is the state before it."""
+    engine = an_engine(policy)
+    for one in log:
+        before = engine.snapshot
+        verdict = engine.observe(one.observation, NOW, one.unit, True)
+        last = max(said.unit for said in log[: log.index(one) + 1])
+        if wants_of(verdict) and one.unit == last:
+            assert engine.snapshot.number < one.unit
+        assert engine.snapshot.number <= max(before.number, last)
