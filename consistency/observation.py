@@ -45,6 +45,7 @@ class Word:
 @dataclass(frozen=True, slots=True)
 class Token:
     """A structured unit: the value of a slot of an intent. `slot` empty: the intent alone. `act`: inform or request.
+    `service` groups intents that share slots; empty where the domain has none, or the intent alone tells it.
 
     `start` and `stop` are characters of the text it was found in, -1 where it was inferred or given by a client.
     """
@@ -56,6 +57,7 @@ class Token:
     confidence: float = 1.0
     start: int = -1
     stop: int = -1
+    service: str = ""
 
 
 @dataclass(frozen=True, slots=True)
