@@ -23,6 +23,9 @@ SHELLS = (
     "orchestrator/workers/*",
     "orchestrator/store/*",
     "orchestrator/observability/loop_lag.py",
+    "orchestrator/recording/backlog.py",
+    "orchestrator/recording/recorder.py",
+    "orchestrator/recording/writer.py",
     "orchestrator/sessions/inbox.py",
     "orchestrator/sessions/runner.py",
     "orchestrator/sessions/registry.py",
@@ -61,6 +64,9 @@ MAX_LINES = 400
 
 UNBOUNDED: dict[str, str] = {
     # "file: its line" -> what bounds it instead
+    "orchestrator/recording/backlog.py: self._waiting: deque[tuple[T, int]] = deque()  # bounded by `put`": (
+        "counts bytes beside entries: `put` refuses at either bound"
+    ),
     "orchestrator/workers/outbox.py: self._waiting: deque[_Waiting] = deque()  # bounded by `put`, in bytes": (
         "counts bytes, not entries: `put` blocks or refuses at the bound"
     ),
