@@ -6,7 +6,7 @@ mono int16 numpy arrays with the sample rate beside it; recognisers take 16 kHz.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -115,6 +115,7 @@ class Fits:
     texts: tuple[Fit, ...]
 
 
+@runtime_checkable
 class Scorer(Protocol):
     def score(self, claims: Sequence[Claim]) -> list[Fits | None]:
         """Returns one result per claim, in order, None where it cannot be told (a clip of over 30 s, no sound). The

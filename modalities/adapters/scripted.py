@@ -21,8 +21,11 @@ from modalities.adapters.tool_form import parameters_of
 from modalities.ports import (
     SPEECH_RATE_HZ,
     ChatMessage,
+    Claim,
     Clip,
     Completion,
+    Fit,
+    Fits,
     Pcm,
     Prompt,
     Recognition,
@@ -64,8 +67,22 @@ class ScriptedRecognizer:
         time.sleep(self._script.pause_ms / 1000)
         return [self._recognition(clip) for clip in clips]
 
+    def score(self, claims: Sequence[Claim]) -> list[Fits | None]:
+        """A word that the clip says has log probability -0.1, any other one, or one that is missing, -8."""
+        time.sleep(self._script.pause_ms / 1000)
+        return [self._fits(claim) for claim in claims]
+
+    def _fits(self, claim: Claim) -> Fits | None:
+        if _is_silent(claim.clip.pcm):
+            return None
+        said = self._tone(claim.clip.pcm)
+        said = claim.recognised if said is None else said
+        return Fits(
+            _scripted_fit(claim.recognised, said), tuple(_scripted_fit(text, said) for text in claim.texts)
+        )
+
     def _recognition(self, clip: Clip) -> Recognition:
-        if not clip.pcm.size or np.abs(clip.pcm.astype(np.int32)).max() < _SILENCE_PEAK:
+        if _is_silent(clip.pcm):
             return Recognition("", no_speech_probability=0.95, rung=clip.rung)
         said = self._text(clip).split()
         duration_s = clip.pcm.size / SPEECH_RATE_HZ
@@ -75,16 +92,31 @@ class ScriptedRecognizer:
         words = tuple(Word(word, n * step_s, (n + 1) * step_s, 0.95) for n, word in enumerate(said))
         return Recognition(" ".join(said), words, average_logprob=-0.1, compression_ratio=1.0, rung=clip.rung)
 
+    def _tone(self, pcm: Pcm) -> str | None:
+        pitch_hz = _pitch_hz(pcm)
+        near = (text for tone_hz, text in self._tones.items() if abs(pitch_hz - tone_hz) <= 0.03 * tone_hz)
+        return next(near, None)
+
     def _text(self, clip: Clip) -> str:
-        pitch_hz = _pitch_hz(clip.pcm)
-        for tone_hz, text in self._tones.items():
-            if abs(pitch_hz - tone_hz) <= 0.03 * tone_hz:
-                return text
+        found = self._tone(clip.pcm)
+        if found is not None:
+            return found
         with self._lock:
             turn = self._turn
             self._turn += not clip.draft  # drafts show what the final pass will say
         texts = self._script.texts
         return texts[turn % len(texts)] if texts else ""
+
+
+def _is_silent(pcm: Pcm) -> bool:
+    return not pcm.size or int(np.abs(pcm.astype(np.int32)).max()) < _SILENCE_PEAK
+
+
+def _scripted_fit(text: str, said: str) -> Fit:
+    words, wanted = (re.findall(r"\w+", one.lower()) for one in (text, said))
+    scores = [-0.1 if word in wanted else -8.0 for word in words] + [-8.0] * len(set(wanted) - set(words))
+    total = round(sum(scores), 4)
+    return Fit(text, total, round(total / max(1, len(scores)), 4), min(scores, default=0.0))
 
 
 def _pitch_hz(pcm: Pcm) -> float:

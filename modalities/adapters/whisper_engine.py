@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from modalities.adapters.memory import keep_freed_memory
 from modalities.adapters.whisper_judgement import Decoded
-from modalities.ports import SPEECH_RATE_HZ, Pcm, Word
+from modalities.ports import SPEECH_RATE_HZ, Alternative, Pcm, Word
 
 BUCKETS: tuple[int, ...] = (*range(300, 1000, 50), *range(1000, 2000, 100), *range(2000, 3001, 250))
 """Encoder lengths in frames of 10 ms. `chorale bench asr-sweep` measures what shorter ones would cost in words."""
@@ -154,18 +154,27 @@ class WhisperEngine:
         temperature: float = 0.0,
     ) -> list[Decoded]:
         """Decodes clips of one language and bias together. A temperature over 0 samples the best of five."""
-        from faster_whisper.transcribe import get_suppressed_tokens
-
         tokenizer = self.tokenizer(language)
-        prompt = self._prompt(tokenizer, bias)
-        # CTranslate2 allows half of max_length to new tokens, and what the prompt leaves.
-        longest = min(_MAX_TOKENS, max(2 * encoded.limit, len(prompt) + encoded.limit))
-        limit = min(longest // 2, longest - len(prompt))
-        search = (
+        search: dict[str, float] = (
             {"beam_size": 1, "num_hypotheses": 5, "sampling_topk": 0, "sampling_temperature": temperature}
             if temperature > 0
             else {"beam_size": beam}
         )
+        results, limit = self._generate(encoded, tokenizer, bias, search)
+        return [
+            self._decoded(result, tokenizer, language, limit, rung, 1 if temperature > 0 else beam)
+            for result in results
+        ]
+
+    def _generate(
+        self, encoded: Encoded, tokenizer: Any, bias: str | None, search: dict[str, float]
+    ) -> tuple[list[Any], int]:
+        """Returns the vendor's results, and how many tokens each may have."""
+        from faster_whisper.transcribe import get_suppressed_tokens
+
+        prompt = self._prompt(tokenizer, bias)
+        # CTranslate2 allows half of max_length to new tokens, and what the prompt leaves.
+        longest = min(_MAX_TOKENS, max(2 * encoded.limit, len(prompt) + encoded.limit))
         results = self.model.model.generate(
             encoded.full,
             [prompt] * len(encoded.clips),
@@ -175,10 +184,21 @@ class WhisperEngine:
             suppress_tokens=get_suppressed_tokens(tokenizer, [-1]),
             **search,
         )
-        return [
-            self._decoded(result, tokenizer, language, limit, rung, 1 if temperature > 0 else beam)
-            for result in results
-        ]
+        return results, min(longest // 2, longest - len(prompt))
+
+    def alternatives(
+        self, encoded: Encoded, language: str, bias: str | None, count: int
+    ) -> list[tuple[Alternative, ...]]:
+        """Returns the likeliest texts of each clip, by a beam as wide as their number; alike ones are one."""
+        tokenizer = self.tokenizer(language)
+        results = self._generate(encoded, tokenizer, bias, {"beam_size": count, "num_hypotheses": count})[0]
+        found = []
+        for result in results:
+            texts: dict[str, float] = {}
+            for tokens, score in zip(result.sequences_ids, result.scores, strict=True):
+                texts.setdefault(str(tokenizer.decode(list(tokens))).strip(), float(score) * len(tokens))
+            found.append(tuple(Alternative(text, score) for text, score in texts.items()))
+        return found
 
     def words(
         self, encoded: Encoded, language: str, tokens: Sequence[Sequence[int]]
@@ -194,13 +214,18 @@ class WhisperEngine:
                 continue
             places = [heard.places[n] for n in wanted]
             texts = [[token for token in tokens[place] if token < tokenizer.eot] for place in places]
-            frames = [_frames(encoded.clips[place]) for place in places]
+            frames = [own_frames(encoded.clips[place]) for place in places]
             output = heard.output if len(wanted) == len(heard.places) else _rows(heard.output, wanted)
             found = self.model.find_alignment(tokenizer, texts, output, frames)
             for place, words in zip(places, found, strict=True):
                 merge_punctuations(words, _NO_SPACE_AFTER, _NO_SPACE_BEFORE)
                 placed[place] = _trimmed([word for word in map(_word, words) if word.text])
         return placed
+
+    def row(self, output: Any, row: int) -> NDArray[np.float32]:
+        """Returns one clip's encoder output as an array of its own: (positions, width)."""
+        own: NDArray[np.float32] = np.array(_rows(output, [row]), dtype=np.float32)[0]
+        return own
 
     def tokenizer(self, language: str) -> Any:
         """Returns the tokenizer of a language."""
@@ -255,7 +280,7 @@ def _rows(output: Any, rows: Sequence[int]) -> Any:
     return ctranslate2.StorageView.from_array(np.array(own)[list(rows)])
 
 
-def _frames(clip: Pcm) -> int:
+def own_frames(clip: Pcm) -> int:
     """Returns how many frames of a clip's encoding are its own."""
     return min(FULL, max(2, -(-len(clip) // _HOP)))
 

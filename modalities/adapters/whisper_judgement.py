@@ -11,9 +11,10 @@ from dataclasses import dataclass
 
 from modalities.ports import SPEECH_RATE_HZ
 
-SHORT, WHOLE, BEAM, SAMPLED, ENDED = range(5)
-"""The rungs: short encoder, full encoder, beam 5, sampling by temperature; behind them the end. On the first a clip
-may stand twice: an unsure text is looked for again with a wide beam, in what the encoder has already heard."""
+SHORT, WHOLE, BEAM, SECOND, SAMPLED, ENDED = range(6)
+"""The rungs: short encoder, full encoder, beam 5, the second recogniser (never reached by climbing), sampling by
+temperature; behind them the end. On the first a clip may stand twice: an unsure text is looked for again with a wide
+beam, in what the encoder has already heard."""
 
 WIDE = 5
 """The beam of second looks."""

@@ -78,9 +78,14 @@ def _options(role: Role, worker: Worker, threads: int, allow_download: bool) -> 
     try:
         known = {field.name for field in fields(registry.settings_of(adapter, worker.engine))}
         found = models.resolve(role, worker.engine, worker.model, allow_download=allow_download)
+        own_options = dict(worker.options)
+        if "second" in known and isinstance(second := own_options.get("second"), str):
+            # A second model of the same engine is named like the first: by name, path or hub.
+            more = models.resolve(role, worker.engine, second, allow_download=allow_download)
+            own_options["second"] = more.options["path"]
         shared = {"threads": threads, "device": worker.device, "parallel": worker.parallel}
         options = (
-            {name: value for name, value in shared.items() if name in known} | found.options | worker.options
+            {name: value for name, value in shared.items() if name in known} | found.options | own_options
         )
         own = {name: value for name, value in options.items() if name != DOMAIN}
         settings_from(registry.settings_of(adapter, worker.engine), worker.engine, own)

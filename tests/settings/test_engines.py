@@ -52,6 +52,21 @@ def test_worker_specs_give_an_engine_what_it_knows(tmp_path: Path) -> None:
     assert options == {"path": str(model), "threads": 3, "device": "auto", "parallel": 7, "context": 1024}
 
 
+def test_worker_specs_find_the_second_recogniser_like_the_first(tmp_path: Path) -> None:
+    """A path, a known name or a hub name becomes a folder; one that is not here is named with its command."""
+    first, second = tmp_path / "first", tmp_path / "second"
+    first.mkdir()
+    second.mkdir()
+    given = settings(ASR__ENGINE="faster_whisper", ASR__MODEL=str(first), ASR__OPTIONS__SECOND=str(second))
+    options = next(spec.options for spec in worker_specs(given) if spec.kind == "asr")
+    assert (options["path"], options["second"]) == (str(first), str(second))
+    given = settings(
+        ASR__ENGINE="faster_whisper", ASR__MODEL=str(first), ASR__OPTIONS__SECOND="no/such-model"
+    )
+    with pytest.raises(ModelMissing):
+        worker_specs(given)
+
+
 def test_worker_specs_leave_foreign_engines_their_options() -> None:
     """``package.module:factory`` gets its options as they are written."""
     given = settings(LLM__ENGINE="my.engines:Parrot", LLM__OPTIONS="{says: hello}")

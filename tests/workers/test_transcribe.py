@@ -5,8 +5,19 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from modalities.ports import Clip, Recognition, Word
-from orchestrator.scheduling.work import Report, Transcribe, Transcribed, Understand, WordFound
+from modalities.ports import Alternative, Claim, Clip, Difference, Fit, Fits, Recognition, Word
+from orchestrator.scheduling.work import (
+    AlternativeText,
+    Report,
+    Score,
+    Scored,
+    TextFit,
+    Transcribe,
+    Transcribed,
+    Understand,
+    WordFound,
+    WordsApart,
+)
 from orchestrator.workers.frames import Task
 from orchestrator.workers.transcribe import Transcriber, clip_of, transcribed
 
@@ -20,7 +31,26 @@ class _Recognizer:
         return [Recognition(f"{int(clip.pcm[0])}") for clip in clips]
 
 
-def _do(recognizer: _Recognizer, *works: Transcribe, unwanted: str = "") -> list[Report]:
+class _Scorer(_Recognizer):
+    """Knows how well a text fits by its length."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.claims: list[Claim] = []
+
+    def score(self, claims: Sequence[Claim]) -> list[Fits | None]:
+        self.claims += claims
+        return [
+            Fits(_fit_of(claim.recognised), tuple(map(_fit_of, claim.texts))) if claim.clip.pcm.size else None
+            for claim in claims
+        ]
+
+
+def _fit_of(text: str) -> Fit:
+    return Fit(text.capitalize(), -float(len(text)), -1.0, -2.0, (Difference("a", "b", -3.0),))
+
+
+def _do(recognizer: _Recognizer, *works: Transcribe | Score, unwanted: str = "") -> list[Report]:
     told: list[Report] = []
     tasks = [Task(f"j{number}", work) for number, work in enumerate(works)]
     Transcriber(recognizer).do(tasks, told.append, lambda id: id != unwanted)
@@ -95,6 +125,50 @@ def test_transcriber_probe_recognises_something() -> None:
 
 def test_transcribed_carries_everything_the_engine_said() -> None:
     """Words with their times and probabilities, and the measures that the ladder decides by."""
-    found = Recognition("hi", (Word("hi", 0.1, 0.4, 0.9),), "de", -0.3, 0.2, 1.1, 2)
-    expected = Transcribed("j", "hi", (WordFound("hi", 0.1, 0.4, 0.9),), "de", -0.3, 0.2, 1.1, 2)
+    others = Alternative("hi", -0.3), Alternative("high", -2.5)
+    found = Recognition("hi", (Word("hi", 0.1, 0.4, 0.9),), "de", -0.3, 0.2, 1.1, 2, others)
+    told = AlternativeText("hi", -0.3), AlternativeText("high", -2.5)
+    expected = Transcribed("j", "hi", (WordFound("hi", 0.1, 0.4, 0.9),), "de", -0.3, 0.2, 1.1, 2, told)
     assert transcribed("j", found) == expected
+
+
+def test_clip_of_a_final_is_kept_under_its_job() -> None:
+    """A draft leaves nothing behind; the alternatives that are asked for reach the engine."""
+    assert clip_of(Transcribe(0, 1, alternatives=5, audio=_sound(1)), "j").key == "j"
+    assert clip_of(Transcribe(0, 1, alternatives=5, audio=_sound(1)), "j").alternatives == 5
+    assert clip_of(Transcribe(0, 1, draft=True, audio=_sound(1)), "j").key == ""
+
+
+def test_transcriber_scores_texts_under_what_a_job_has_heard() -> None:
+    """The claim names the recognition it goes back to; each text is answered in order, in its own words."""
+    scorer = _Scorer()
+    work = Score(0, 2, ("one", "three"), "two", near="t", rung=3, language="de", audio=_sound(1, 2))
+    apart = (WordsApart("a", "b", -3.0),)
+    assert _do(scorer, work) == [
+        Scored(
+            "j0",
+            TextFit("two", "Two", -3.0, -1.0, -2.0, apart),
+            (
+                TextFit("one", "One", -3.0, -1.0, -2.0, apart),
+                TextFit("three", "Three", -5.0, -1.0, -2.0, apart),
+            ),
+        )
+    ]
+    (claim,) = scorer.claims
+    assert (claim.clip.key, claim.clip.rung, claim.clip.language, len(claim.clip.pcm)) == ("t", 3, "de", 2)
+
+
+def test_transcriber_without_anything_to_tell_scores_no_text() -> None:
+    """An engine that cannot score, and one that finds no sound, answer all the same; nobody waits in vain."""
+    work = Score(0, 1, ("one",), "two", audio=_sound(1))
+    assert _do(_Recognizer(), work) == [Scored("j0")]
+    assert _do(_Scorer(), Score(0, 0, ("one",), "two")) == [Scored("j0")]
+
+
+def test_transcriber_score_that_nobody_wants_is_not_made() -> None:
+    """A score taken back before it has begun costs nothing; the others of its batch get theirs."""
+    scorer = _Scorer()
+    work = Score(0, 1, ("one",), "two", audio=_sound(1))
+    told = _do(scorer, work, work, unwanted="j0")
+    assert [report.job_id for report in told] == ["j1"]
+    assert len(scorer.claims) == 1

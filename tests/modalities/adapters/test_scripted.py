@@ -24,6 +24,7 @@ from modalities.adapters.scripted import (
 )
 from modalities.ports import (
     ChatMessage,
+    Claim,
     Clip,
     Completion,
     Embedder,
@@ -31,6 +32,7 @@ from modalities.ports import (
     Pcm,
     Prompt,
     ReplyDelta,
+    Scorer,
     SpeechRecognizer,
     SpeechSynthesizer,
     TextDelta,
@@ -239,3 +241,24 @@ def test_detector_takes_loud_windows_for_speech() -> None:
     assert probabilities.dtype == np.float32
     assert (probabilities > 0.5).tolist() == [True, False, False]
     assert after.shape == states.shape
+
+
+def test_scripted_recognizer_scores_what_a_tone_says_over_anything_else() -> None:
+    """Each word of another text costs; a clip without a tone of its own says what was recognised; silence says
+    nothing."""
+    scorer: Scorer = ScriptedRecognizer(RecognizerScript(tones={"440": "at fifteen"}))
+    claim = Claim(Clip(tone(440)), "at fifty", ("at fifteen", "at fifty", "at"))
+    fits, other, silence = scorer.score(
+        [
+            claim,
+            Claim(Clip(tone(900)), "at fifty", ("at fifty",)),
+            Claim(Clip(tone(440, amplitude=0)), "x", ("x",)),
+        ]
+    )
+    assert fits is not None
+    assert fits.texts[0].total == pytest.approx(-0.2)
+    assert fits.texts[0].total > fits.recognised.total == fits.texts[1].total
+    assert fits.texts[2].lowest == -8.0
+    assert other is not None
+    assert other.texts[0].lowest == -0.1
+    assert silence is None
