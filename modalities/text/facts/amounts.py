@@ -3,7 +3,7 @@
 from decimal import Decimal
 
 from modalities.text.facts.numbers import canonical
-from modalities.text.facts.sentence import Number, Sentence
+from modalities.text.facts.sentence import Number, Sentence, vocabulary
 
 _MINUTE, _HOUR, _DAY = 60, 3_600, 86_400
 UNITS = {
@@ -23,6 +23,8 @@ UNITS = {
 """Seconds of a unit of time; a month counts 30 days, a year 365."""
 
 _GLUED_UNITS = {"s": 1, "m": _MINUTE, "h": _HOUR, "d": _DAY}
+_BEFORE_LENGTH = vocabulary("in for within after about takes take lasts than")
+_AFTER_LENGTH = vocabulary("ago from later before earlier and")
 _CURRENCIES = {
     name: code
     for names, code in (
@@ -125,16 +127,22 @@ def _part(sentence: Sentence, index: int) -> tuple[Decimal, int, int] | None:
         return None if unit is None else (Decimal(2 * unit), unit, at + 1)
     share = {"half": Decimal("0.5"), "quarter": Decimal("0.25")}.get(following)
     if share is not None:
-        at = index + 2 + (sentence.word(index + 2) == "of") + (sentence.word(index + 2) in {"a", "an"})
+        at = index + 2 + (sentence.word(index + 2) == "of")
+        at += sentence.word(at) in {"a", "an"}
         unit = UNITS.get(sentence.word(at))
         return None if unit is None else (share * unit, unit, at + 1)
     unit = UNITS.get(following)
     if unit is None or unit == 1 or following.endswith("s"):
         return None
-    if sentence.word(index - 1) in {"times", "once", "twice"}:
+    if unit >= _DAY and not _is_length(sentence, index):
         return None
     extra, stop = _and_a_half(sentence, index + 2)
     return (1 + extra) * unit, unit, stop
+
+
+def _is_length(sentence: Sentence, index: int) -> bool:
+    """Whether "a day" at `index` is a length of time, not any day ("what a day", "twice a day")."""
+    return sentence.word(index - 1) in _BEFORE_LENGTH or sentence.word(index + 2) in _AFTER_LENGTH
 
 
 def _counted(sentence: Sentence, number: Number) -> tuple[Decimal, int, int] | None:

@@ -21,7 +21,11 @@ _STRONG = vocabulary("sorry oops correction mean meant scratch")
 _ANSWERS = _CUES | vocabulary("yes yeah yep ok okay well hey please")
 _AROUND_CUES = vocabulary("no or um uh er well sorry wait oh my mistake bad let's")
 _LEADING = vocabulary("at for to on the in with by about a an from of it is as")
-_FEWEST_WORDS_BACK = 3
+_LONGEST_CONTRAST = 3
+_FURTHEST_BACK = 4
+_LONGEST_FACT = 12
+"""Words that a fact has at the most, on either side of a cue."""
+
 _BEFORE_NOT = vocabulary(
     "do does did is am are was were be been will would can could should shall may might must have has had i you he she "
     "we they it to why or if please certainly definitely maybe let's probably just of course also but and really so me "
@@ -91,12 +95,27 @@ def _repair(sentence: Sentence, first: int, stop: int) -> None:
             begin -= 1
         _withdraw(sentence, begin, stop)
         return
+    amended = _amended(sentence, first, right) if right is not None else None
+    if right is not None and amended is not None:
+        _inherit(sentence, [amended], right)
+        _withdraw(sentence, amended.first, amended.stop)
+        sentence.dropped[first:stop] = b"\x01" * (stop - first)
+        return
     strong = not _STRONG.isdisjoint(sentence.words[first:stop])
     if not strong and not sentence.apart(first):
         return
     replaced = _replaced(sentence, first, stop, _clause_end(sentence, stop))
     if replaced is not None:
         _withdraw(sentence, replaced, stop, words_until=first)
+
+
+def _amended(sentence: Sentence, first: int, right: Found) -> Found | None:
+    """The fact a few words before the cue that a fact alone behind it replaces ("two tickets, make it three")."""
+    if not sentence.apart(right.stop) or not sentence.apart(first):
+        return None
+    near = sentence.between(first - _FURTHEST_BACK, first)
+    alike = [one for one in near if _FAMILIES.get(one.kind) == _FAMILIES[right.kind]]
+    return alike[-1] if alike else None
 
 
 def _replaced(sentence: Sentence, first: int, stop: int, end: int) -> int | None:
@@ -134,7 +153,7 @@ def _contrast(sentence: Sentence, index: int) -> int:
         ):
             _withdraw(sentence, _before_cues(sentence, index), at)
             return at
-    if end - index - 1 > _FEWEST_WORDS_BACK or end == index + 1 or end - index < 2:
+    if end - index - 1 > _LONGEST_CONTRAST or end == index + 1 or end - index < 2:
         return 0
     if end < len(words) and _opens(sentence, index):
         at = end + (words[end] == "but")
@@ -198,7 +217,11 @@ def _clause_end(sentence: Sentence, index: int) -> int:
 def _first_fact(sentence: Sentence, index: int) -> Found | None:
     """The fact that begins at `index`, or behind one or two leading words ("at", "on the")."""
     for at in range(index, min(index + 3, len(sentence.words))):
-        here = [one for one in sentence.found if one.first == at and one.kind in _FAMILIES]
+        here = [
+            one
+            for one in sentence.between(at, at + _LONGEST_FACT)
+            if one.first == at and one.kind in _FAMILIES
+        ]
         if here:
             return min(here, key=lambda one: one.kind == "half_day")
         if sentence.words[at] not in _LEADING:
@@ -208,11 +231,9 @@ def _first_fact(sentence: Sentence, index: int) -> Found | None:
 
 def _last_facts(sentence: Sentence, index: int) -> list[Found]:
     """The facts whose last token stands before `index`, all that share their tokens."""
-    last = [one for one in sentence.found if one.stop == index and one.kind in _FAMILIES]
-    begin = min((one.first for one in last), default=index)
-    return [
-        one for one in sentence.found if begin <= one.first and one.stop <= index and one.kind in _FAMILIES
-    ]
+    near = [one for one in sentence.between(index - _LONGEST_FACT, index) if one.kind in _FAMILIES]
+    begin = min((one.first for one in near if one.stop == index), default=index)
+    return [one for one in near if one.first >= begin]
 
 
 def _inherit(sentence: Sentence, left: list[Found], right: Found) -> None:
@@ -244,7 +265,7 @@ def _withdraw(
     words_until: int | None = None,
 ) -> None:
     """Drops tokens [begin, stop). The facts in them become withdrawn; words without facts are withdrawn as words."""
-    facts = [one for one in sentence.found if begin <= one.first and one.stop <= stop]
+    facts = sentence.between(begin, stop)
     for one in facts:
         if one.kind != "withdrawn":
             one.kind, one.value = "withdrawn", f"{one.kind}:{one.value}"

@@ -86,7 +86,7 @@ def read(sentence: Sentence) -> None:
             _relative_day(sentence, index, _DAYS[word])
         elif word in _STEPS:
             _stepped(sentence, index, _STEPS[word])
-        elif word[0].isdigit():
+        elif word[0].isdecimal():
             _written(sentence, index)
     for number in list(sentence.numbers.values()):
         _year(sentence, number)
@@ -113,7 +113,7 @@ def _stepped(sentence: Sentence, index: int, step: int) -> None:
     if following in _SPANS:
         sentence.add("relative_day", f"{following}{step:+d}", index, index + 2)
     elif following in _PARTS_OF_DAY and sentence.words[index] in {"this", "last"}:
-        sentence.add("relative_day", f"{step:+d}", index, index + 1)
+        sentence.add("relative_day", f"{step:+d}", index, index + 2, take=False)
 
 
 def _month(sentence: Sentence, index: int, month: int) -> None:
@@ -138,8 +138,10 @@ def _month(sentence: Sentence, index: int, month: int) -> None:
 
 
 def _is_month(sentence: Sentence, index: int) -> bool:
-    """Whether "may" or "march" is the month: a word that goes before months stands there."""
-    return sentence.words[index] in {"may", "march"} and sentence.word(index - 1) in _BEFORE_MONTH
+    """Whether "may" or "march" is the month: a word that goes before months, or a year behind it, shows it."""
+    if sentence.words[index] not in {"may", "march"}:
+        return False
+    return sentence.word(index - 1) in _BEFORE_MONTH or _year_behind(sentence, index + 1)[0] > 0
 
 
 def _day_behind(sentence: Sentence, index: int) -> Number | None:
@@ -200,7 +202,7 @@ def _written(sentence: Sentence, index: int) -> None:
     if index + 2 >= len(tokens) or tokens[index + 1].gap != "-" or tokens[index + 2].gap != "-":
         return
     parts = sentence.words[index : index + 3]
-    if all(part.isdigit() for part in parts) and len(parts[0]) == 4:
+    if all(part.isdecimal() for part in parts) and len(parts[0]) == 4:
         year, month, day = map(int, parts)
         if 1 <= month <= 12 and 1 <= day <= 31:
             sentence.add("date", f"{year:04d}-{month:02d}-{day:02d}", index, index + 3)
@@ -208,11 +210,11 @@ def _written(sentence: Sentence, index: int) -> None:
 
 def _slashed(sentence: Sentence, index: int) -> None:
     one, two = sentence.words[index], sentence.word(index + 2)
-    if not (one.isdigit() and two.isdigit() and len(one) <= 2 and len(two) <= 2):
+    if not (one.isdecimal() and two.isdecimal() and len(one) <= 2 and len(two) <= 2):
         return
     a, b = int(one), int(two)
     stop, year = index + 3, ""
-    if sentence.word(stop) == "/" and sentence.glued(stop) and sentence.word(stop + 1).isdigit():
+    if sentence.word(stop) == "/" and sentence.glued(stop) and sentence.word(stop + 1).isdecimal():
         year = sentence.words[stop + 1]
         year = year if len(year) == 4 else f"20{year}"
         stop += 2

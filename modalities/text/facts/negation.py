@@ -23,7 +23,7 @@ _AFTER_NO = vocabulary("problem problems worries thanks thank matter wonder sorr
 _PRONOUNS = vocabulary("i you he she it we they there that")
 _SKIPPED = vocabulary(
     "to the a an any be been do please really ever me you my your us it this that some even just want wanting have "
-    "need going of i we they he she there thanks thank"
+    "need going of i we they he she there no thanks thank"
 )
 """Words passed over on the way to what a negation is said of."""
 
@@ -35,7 +35,7 @@ def read(sentence: Sentence) -> None:
         if sentence.dropped[index]:
             continue
         if not _negates(sentence, index, word):
-            if word == "no":
+            if word == "no" and _is_answer(sentence, index):
                 sentence.answers.add(index)
             elif _is_tag(sentence, index):
                 sentence.dropped[index : index + 2] = b"\x01\x01"
@@ -67,15 +67,7 @@ def _negates(sentence: Sentence, index: int, word: str) -> bool:
     if word == "t" and sentence.word(index - 1) in {"don", "doesn", "didn", "can", "won", "isn"}:
         return not _is_manner(sentence, index)
     if word == "no":
-        if (
-            index + 1 == len(sentence.words)
-            or sentence.apart(index + 1)
-            or sentence.word(index + 1) in _AFTER_NO
-        ):
-            return False
-        return (
-            sentence.word(index + 1).partition("'")[0] not in _PRONOUNS and index + 1 not in sentence.numbers
-        )
+        return sentence.word(index + 2) != "than" and not _is_answer(sentence, index)
     if word == "not":
         before = sentence.word(index - 1)
         if before == "or" and (sentence.apart(index + 1) or sentence.word(index - 2) == "whether"):
@@ -86,6 +78,14 @@ def _negates(sentence: Sentence, index: int, word: str) -> bool:
     if word == "nor":
         return False
     return word in _NOMINAL
+
+
+def _is_answer(sentence: Sentence, index: int) -> bool:
+    """Whether a "no" stands for itself: punctuation, manners, a new subject or a number follow it."""
+    following = sentence.word(index + 1)
+    if sentence.apart(index + 1) or following in _AFTER_NO or index + 1 in sentence.numbers:
+        return True
+    return following.partition("'")[0] in _PRONOUNS
 
 
 def _is_manner(sentence: Sentence, index: int) -> bool:
@@ -113,7 +113,7 @@ def _same_clause(sentence: Sentence, previous: int, index: int) -> bool:
 def _take_back(sentence: Sentence, index: int) -> None:
     """Removes the negation at `index` and what it was said of: another one has cancelled it."""
     while sentence.found and sentence.found[-1].kind in {"negation", "negated"}:
-        if sentence.found.pop().first == index:
+        if sentence.remove_last().first == index:
             return
 
 

@@ -4,8 +4,6 @@ Lower case, contractions opened, numbers as digits, times, dates and amounts in 
 the speaker took back are left out. The facts of the form are the facts of the text (all but ``withdrawn``).
 """
 
-from collections.abc import Sequence
-
 from modalities.text.facts.fact import Fact
 from modalities.text.facts.reading import read
 from modalities.text.facts.sentence import Found, Sentence, cut, vocabulary
@@ -15,6 +13,9 @@ _MANNERS = vocabulary("please pls plz kindly thanks thx thank hello hi hey okay 
 _THANKED = vocabulary("you")
 _ASKING = {("can", "you"), ("could", "you"), ("would", "you"), ("will", "you")}
 """Openings that ask for what follows, and say nothing of it."""
+
+_LATEST_OPENING = 4
+"""Words that may stand before such an opening."""
 
 _IRREGULAR = {
     "won't": "will not",
@@ -46,6 +47,7 @@ _MONTHS = (
     *("january", "february", "march", "april", "may", "june"),
     *("july", "august", "september", "october", "november", "december"),
 )
+_LEFT_AS_SAID = vocabulary("negation negated polarity withdrawn half_day")
 _DAYS = {"+0": "today", "+1": "tomorrow", "-1": "yesterday"}
 _UNITS = ((86_400, "days"), (3_600, "hours"), (60, "minutes"), (1, "seconds"))
 _CURRENCIES = {"USD": "dollars", "GBP": "pounds", "EUR": "euros", "INR": "rupees", "JPY": "yen"}
@@ -67,8 +69,11 @@ def facts_and_form(text: str) -> tuple[tuple[Fact, ...], str]:
 
 def written(sentence: Sentence) -> str:
     """Returns the normal form of a sentence that has been read."""
+    halves = {one.first: one.value for one in sentence.found if one.kind == "half_day"}
     rendered = {
-        one.first: (one.stop, _render(one, sentence)) for one in sentence.found if _is_rendered(one, sentence)
+        one.first: (one.stop, _render(one, sentence.words[one.first], halves.get(one.first, "")))
+        for one in sentence.found
+        if _is_rendered(one, sentence)
     }
     words: list[str] = []
     index, answered = 0, False
@@ -92,21 +97,19 @@ def written(sentence: Sentence) -> str:
 
 def _append(words: list[str], form: str, *, parted: bool) -> None:
     """Adds a form. A comma stays between two numbers, and behind a "no" that stands for itself: it carries meaning."""
-    if words and parted and (words[-1] == "no" or (words[-1][-1].isdigit() and form[:1].isdigit())):
+    if words and parted and (words[-1] == "no" or (words[-1][-1].isdecimal() and form[:1].isdecimal())):
         words[-1] += ","
     words.append(form)
 
 
 def _is_rendered(one: Found, sentence: Sentence) -> bool:
-    if (
-        one.kind in {"negation", "negated", "polarity", "withdrawn", "half_day"}
-        or sentence.dropped[one.first]
-    ):
+    if one.kind in _LEFT_AS_SAID or sentence.dropped[one.first]:
         return False
     return one.kind != "relative_day" or (one.value in _DAYS and one.stop - one.first == 1)
 
 
-def _render(one: Found, sentence: Sentence) -> str:
+def _render(one: Found, word: str, half: str) -> str:
+    """The form of a fact that begins with `word`, and with a half of the day if `half` says so."""
     match one.kind:
         case "ordinal":
             return _ordinal(int(one.value))
@@ -118,11 +121,11 @@ def _render(one: Found, sentence: Sentence) -> str:
         case "duration":
             return _duration(one.value)
         case "time":
-            return _time(one, sentence.found)
+            return _time(one.value, half)
         case "date":
             return _date(one.value)
         case "relative_day":
-            return "tonight" if sentence.words[one.first] == "tonight" else _DAYS[one.value]
+            return "tonight" if word == "tonight" else _DAYS[one.value]
         case "spelling":
             return " ".join(one.value)
         case _:
@@ -135,7 +138,7 @@ def _ordinal(value: int) -> str:
 
 
 def _duration(seconds: str) -> str:
-    if seconds.isdigit():
+    if seconds.isdecimal():
         whole = int(seconds)
         for size, name in _UNITS:
             if whole and whole % size == 0:
@@ -144,11 +147,10 @@ def _duration(seconds: str) -> str:
     return f"{seconds} seconds"
 
 
-def _time(time: Found, found: Sequence[Found]) -> str:
-    half = next((one.value for one in found if one.kind == "half_day" and one.first == time.first), "")
-    hour, _, minute = time.value.partition(":")
+def _time(value: str, half: str) -> str:
+    hour, _, minute = value.partition(":")
     if not half or (half == "am" and int(hour) > 12):
-        return f"{time.value} {half}".rstrip()
+        return f"{value} {half}".rstrip()
     return f"{int(hour) % 12 or 12}:{minute} {half}"
 
 
@@ -167,15 +169,14 @@ def _manners(sentence: Sentence, index: int) -> int:
         return index + 2 if sentence.word(index + 1) in _THANKED else 0
     if word in _FILLERS or word in _MANNERS:
         return index + 1
-    opens = all(
-        sentence.dropped[at] or sentence.words[at] in _MANNERS or sentence.words[at] in _FILLERS
-        for at in range(index)
-    )
-    asks = index < _LATEST_OPENING and (word, sentence.word(index + 1)) in _ASKING
-    return index + 2 if asks and opens and index + 2 < len(sentence.words) else 0
+    asks = (word, sentence.word(index + 1)) in _ASKING and index + 2 < len(sentence.words)
+    return index + 2 if asks and index <= _LATEST_OPENING and _opens(sentence, index) else 0
 
 
-_LATEST_OPENING = 4
+def _opens(sentence: Sentence, index: int) -> bool:
+    """Whether nothing but fillers and manners stands before `index`."""
+    before = sentence.words[:index]
+    return all(sentence.dropped[at] or word in _MANNERS or word in _FILLERS for at, word in enumerate(before))
 
 
 def _word(sentence: Sentence, index: int) -> str:

@@ -62,7 +62,7 @@ def find(sentence: Sentence) -> None:
             if not _DIGITS.search(words[one.start]):
                 _spoken(sentence, one.start, one.end, one.text, one.is_ordinal)
     for index, word in enumerate(words):
-        if word[0].isdigit() and index not in sentence.numbers:
+        if word[0].isdecimal() and index not in sentence.numbers:
             _written(sentence, index, word)
     _fractions(sentence)
 

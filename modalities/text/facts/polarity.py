@@ -18,14 +18,14 @@ _ARTICLES = frozenset({"the", "a"})
 
 def read(sentence: Sentence) -> None:
     """Adds a polarity fact for each word with an opposite that no other fact has taken."""
-    table = _table()
+    known = table()
     for one in tuple(sentence.found):
         if one.kind == "ordinal" and one.value == "1":
-            sentence.add("polarity", table["first"], one.first, one.stop, take=False)
+            sentence.add("polarity", known["first"], one.first, one.stop, take=False)
     for index, word in enumerate(sentence.words):
         if sentence.dropped[index] or sentence.taken[index]:
             continue
-        value = table.get(word)
+        value = known.get(word)
         if value is None:
             value = _PARTICLES.get(word)
             if value is None or (word in _PREPOSITIONS and _is_before_day(sentence, index + 1)):
@@ -40,7 +40,7 @@ def _is_before_day(sentence: Sentence, index: int) -> bool:
 
 
 @cache
-def _table() -> dict[str, str]:
+def table() -> dict[str, str]:
     """Word forms and their axes; read once, when first needed."""
     packed = files(__package__).joinpath("opposites.tsv.gz").read_bytes()
     lines = gzip.decompress(packed).decode("ascii").split("\n")

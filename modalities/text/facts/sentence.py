@@ -90,6 +90,7 @@ class Sentence:
     dropped: bytearray = field(default_factory=bytearray)
     found: list[Found] = field(default_factory=list)
     answers: set[int] = field(default_factory=set)
+    _starting: dict[int, list[Found]] = field(default_factory=dict)
 
     def word(self, index: int) -> str:
         """The token at `index`; "" before the first and behind the last."""
@@ -117,9 +118,22 @@ class Sentence:
 
     def add(self, kind: str, value: str, first: int, stop: int, *, take: bool = True) -> None:
         """Notes a fact read from tokens [first, stop)."""
-        self.found.append(Found(kind, value, first, stop))
+        one = Found(kind, value, first, stop)
+        self.found.append(one)
+        self._starting.setdefault(first, []).append(one)
         if take:
             self.taken[first:stop] = b"\x01" * (stop - first)
+
+    def between(self, first: int, stop: int) -> list[Found]:
+        """The facts that lie in tokens [first, stop), in their order. Takes time in proportion to those tokens."""
+        inside = (one for at in range(max(first, 0), stop) for one in self._starting.get(at, ()))
+        return [one for one in inside if one.stop <= stop]
+
+    def remove_last(self) -> Found:
+        """Takes the fact back that was noted last, and returns it."""
+        one = self.found.pop()
+        self._starting[one.first].remove(one)
+        return one
 
     def facts(self) -> tuple[Fact, ...]:
         """What was found, in the order of the text, with its place in characters."""

@@ -14,9 +14,7 @@ def read(sentence: Sentence) -> None:
         letters, stop, explained = _run(sentence, index)
         if explained or (len(letters) >= _FEWEST_LETTERS and not _ALSO_WORDS.issuperset(letters)):
             sentence.add("spelling", letters, index, stop)
-            index = stop
-        else:
-            index += 1
+        index = max(stop, index + 1)
 
 
 def _run(sentence: Sentence, first: int) -> tuple[str, int, bool]:

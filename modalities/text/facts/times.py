@@ -201,14 +201,14 @@ def _written(sentence: Sentence, number: Number) -> int | None:
         not sentence.glued(at)
         or number.whole > 24
         or len(sentence.word(at)) != 2
-        or not sentence.word(at).isdigit()
+        or not sentence.word(at).isdecimal()
     ):
         return None
     minute = int(sentence.word(at))
     if minute > 59:
         return None
     stop = at + 1
-    if sentence.word(stop) == ":" and sentence.glued(stop) and sentence.word(stop + 1).isdigit():
+    if sentence.word(stop) == ":" and sentence.glued(stop) and sentence.word(stop + 1).isdecimal():
         stop += 2
     zero = sentence.words[number.first].startswith("0")
     return _finish(sentence, number.first, stop, number.whole, minute, known="am" if zero else "")
@@ -249,9 +249,9 @@ def _half(sentence: Sentence, index: int, hour: int) -> tuple[str, int]:
 def read_halves(sentence: Sentence) -> None:
     """Adds halves of the day that stand alone, and closes open times where the whole text tells one half only."""
     for index, word in enumerate(sentence.words):
-        if sentence.taken[index]:
-            continue
         if word == "tonight":
             sentence.add("half_day", "pm", index, index + 1, take=False)
+        elif sentence.taken[index]:
+            continue
         elif word in _PARTS_OF_DAY and sentence.word(index - 1) not in {"good", "day", "all"}:
             sentence.add("half_day", _PARTS_OF_DAY[word], index, index + 1, take=False)
