@@ -91,7 +91,11 @@ class Observation:
 @dataclass(frozen=True, slots=True)
 class ForcedScore:
     """How well a text fits sound (log probabilities of its tokens under the recogniser): of the typed text and of what
-    was recognised, by the same encoder output. Natural logarithms."""
+    was recognised, by the same encoder output. Natural logarithms.
+
+    `apart`: recognised words, those of the text in their place, and how much likelier these are (logarithm of the
+    ratio). From `rung` 3 on the second recogniser judged.
+    """
 
     text: str
     total: float
@@ -100,3 +104,5 @@ class ForcedScore:
     recognised_total: float
     recognised_mean: float
     recognised_lowest: float
+    apart: tuple[tuple[str, str, float], ...] = ()
+    rung: int = 0
