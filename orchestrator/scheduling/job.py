@@ -21,7 +21,8 @@ class Job(Struct, frozen=True):
     `level` 0 unblocks a session, 1–3 follow the tier. Two jobs of one session and kind never overtake each other.
     `deadline_us` is absolute; a job that has not ended by then fails with ``deadline_exceeded``. A `speculative` job is
     a guess at what will be asked next: it is taken only where it makes nobody wait (`Scheduler.spares`), and is then a
-    job like any other.
+    job like any other. `due_us` is when its result is missed, absolute too: later than `created_us` where the session
+    has enough to go on with (sound of the sentences before).
     """
 
     id: str
@@ -32,6 +33,7 @@ class Job(Struct, frozen=True):
     created_us: int
     deadline_us: int
     speculative: bool = False
+    due_us: int = 0
 
     @property
     def kind(self) -> WorkKind:

@@ -21,9 +21,10 @@ class Entry:
 
     @property
     def rank(self) -> Rank:
-        """What comes back is first, drafts are last; then the first come."""
+        """What comes back is first, drafts are last; then what is missed first, then the first come."""
         is_draft = isinstance(self.job.work, Transcribe) and self.job.work.draft
-        return (0 if self.losses else 2 if is_draft else 1, self.sequence)
+        due_us = max(self.job.created_us, self.job.due_us)
+        return (0 if self.losses else 2 if is_draft else 1, due_us, self.sequence)
 
     @property
     def alone(self) -> bool:

@@ -7,7 +7,7 @@ from typing import Generic, TypeVar
 
 T = TypeVar("T")
 
-Rank = tuple[int, int]
+Rank = tuple[int, int, int]
 """Order within a level, unique: (0 for repeats, 1 for the rest), then the order of arrival."""
 
 

@@ -4,8 +4,9 @@ Rules, in the order in which they bind:
 1. Jobs of one session and kind are a *lane*: at most one of them is with a worker, in the order of submission. They
    never overtake each other; a session's language and speech jobs are different lanes and overlap.
 2. A lane stands in the level of its most urgent job: what blocks an unblocking job is as urgent as that job.
-3. Levels share the workers by weight (`priority`); within a level the first come is the first served, drafts behind
-   everything else: who waits for a transcript waits for nobody's draft that has not begun.
+3. Levels share the workers by weight (`priority`); within a level what is missed first is served first (that is the
+   first come, but for sentences whose reply has sound in hand: who waits in silence waits for none of them), drafts
+   behind everything else: who waits for a transcript waits for nobody's draft that has not begun.
 4. A score goes to the worker that has heard its sound, and waits for it; to any where that is lost or long ago.
 5. Jobs of a lost worker go to the front of their level. A job is repeated at most `REPEATS` times, the last time
    alone on its worker, so that it does not take others down with it; after that it has failed.

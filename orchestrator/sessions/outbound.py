@@ -29,9 +29,11 @@ class Outbound:
     def do(self, effect: Effect) -> None:
         self._effects.append(effect)
 
-    def start(self, work: Work, within_us: int, urgent: bool = False, speculative: bool = False) -> str:
+    def start(
+        self, work: Work, within_us: int, urgent: bool = False, speculative: bool = False, due_in_us: int = 0
+    ) -> str:
         """Queues a job that must end within `within_us`; returns its id. `urgent` work unblocks the session,
-        `speculative` work is taken only where it makes nobody wait."""
+        `speculative` work is taken only where it makes nobody wait; nobody misses its result before `due_in_us`."""
         job_id = self._jobs.take("job")
         job = Job(
             id=job_id,
@@ -42,6 +44,7 @@ class Outbound:
             created_us=self.now,
             deadline_us=self.now + within_us,
             speculative=speculative,
+            due_us=self.now + due_in_us,
         )
         self._effects.append(Start(job))
         return job_id

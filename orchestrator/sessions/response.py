@@ -17,11 +17,15 @@ from orchestrator.ids import IdSequence
 from orchestrator.scheduling.work import Replied
 from orchestrator.sessions.figures import TurnTimes
 from orchestrator.wire import server as wire
+from orchestrator.wire.client import ResponseParams
 from orchestrator.wire.items import OBJECT, FunctionCall, Item, ItemStatus, Message, OutputAudio, OutputText
 from orchestrator.wire.session import AudioFormat
 
 OUTPUT_RATE_HZ = 24_000
 """Rate of sound on its way out: the log, `response.output_audio.delta` and playout."""
+
+_US_PER_CHARACTER = 60_000
+"""How long a character sounds, about."""
 
 DoneStatus = Literal["completed", "cancelled", "failed", "incomplete"]
 
@@ -66,6 +70,7 @@ class ResponseRun:
         self.turn_id = turn_id
         self.automatic = automatic
         self.reply_job: str | None = None
+        self.params = ResponseParams()
         self.asked_us = 0
         self.done = False
         self.written = False
@@ -118,6 +123,11 @@ class ResponseRun:
     def open_sentences(self) -> int:
         """How many sentences are being made into sound."""
         return sum(not s.complete for s in self.spoken)
+
+    @property
+    def calls(self) -> tuple[FunctionCall, ...]:
+        """The calls that were announced."""
+        return tuple(i for i in self._items if isinstance(i, FunctionCall) and i.status == "completed")
 
     @property
     def is_whole(self) -> bool:
@@ -298,6 +308,15 @@ class ResponseRun:
             return 0
         elapsed = (now - self.first_sound_us) * OUTPUT_RATE_HZ // 1_000_000
         return min(self.sent_samples, max(0, elapsed))
+
+    def sound_in_hand_us(self, now: int) -> int:
+        """Returns for how long the user has something to hear, with what is being made of the sentences before."""
+        coming_us = sum(
+            max(0, (s.stop - s.start) * _US_PER_CHARACTER - s.samples * 1_000_000 // OUTPUT_RATE_HZ)
+            for s in self.spoken
+            if not s.complete
+        )
+        return (self.sent_samples - self.heard_samples(now)) * 1_000_000 // OUTPUT_RATE_HZ + coming_us
 
     def heard_until(self, samples: int) -> str:
         """Returns the words that `samples` of sound hold: exact by sentence, in proportion inside one.

@@ -14,7 +14,7 @@ from orchestrator.clock import US_PER_S, Clock
 from orchestrator.errors import Overloaded, SessionClosed, WireError
 from orchestrator.scheduling.dispatcher import Dispatcher
 from orchestrator.scheduling.job import Job
-from orchestrator.scheduling.work import Failed, Report, SpeechPiece, Transcribe
+from orchestrator.scheduling.work import Failed, Report, Score, SpeechPiece, Transcribe
 from orchestrator.sessions import effects as do
 from orchestrator.sessions import events as on
 from orchestrator.sessions.clips import ClipStore, named, unwritten_sound
@@ -300,7 +300,7 @@ class SessionRunner:
 
     def _start(self, job: Job) -> None:
         work = job.work
-        if isinstance(work, Transcribe):
+        if isinstance(work, Transcribe | Score):
             try:
                 audio = (
                     self._clips.sound(work.clip) if work.clip else self._intake.extent(work.start, work.stop)
@@ -316,6 +316,7 @@ class SessionRunner:
                 work=work,
                 created_us=job.created_us + self._origin,
                 deadline_us=job.deadline_us + self._origin,
+                due_us=job.due_us + self._origin,
             )
         )
 

@@ -29,18 +29,18 @@ class Voicing:
                 continue
             if run.times is not None and run.times.sentence_us is None:
                 run.times.sentence_us = self._out.now
-            job = self._job(Speak(text=text, speed=speed))
+            job = self._job(Speak(text=text, speed=speed), run.sound_in_hand_us(self._out.now))
             run.spoken.append(Spoken(job, sentence.start, sentence.stop))
             jobs.append(job)
         return tuple(jobs)
 
-    def _job(self, work: Speak) -> str:
+    def _job(self, work: Speak, due_in_us: int) -> str:
         prepared, self.prepared = self.prepared, None
         if prepared is not None:
             if prepared.work == work:
                 return prepared.job_id
             self._out.cancel(prepared.job_id)
-        return self._out.start(work, self._out.rules.speak_within_us)
+        return self._out.start(work, self._out.rules.speak_within_us, due_in_us=due_in_us)
 
     def take_back(self) -> None:
         """Nobody has asked for what is prepared."""

@@ -19,7 +19,8 @@ def job(
     level: int = 3,
     created_us: int = 0,
     deadline_us: int = seconds(3600),
+    due_us: int = 0,
 ) -> Job:
     """Returns a job that asks for little; `work` may be just a kind."""
     actual = WORKS[work] if isinstance(work, str) else work
-    return Job(id, session, actual, Tier(max(level, 1)), level, created_us, deadline_us)
+    return Job(id, session, actual, Tier(max(level, 1)), level, created_us, deadline_us, due_us=due_us)

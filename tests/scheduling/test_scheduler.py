@@ -50,6 +50,15 @@ def test_scheduler_drafts_wait_for_transcripts() -> None:
     assert _drain(scheduler, "asr") == ["j2", "j3", "j0", "j1"]
 
 
+def test_scheduler_what_is_missed_first_goes_first() -> None:
+    """A sentence whose reply still sounds waits for the first sentence of another; one that is due by now does not."""
+    scheduler = Scheduler()
+    _submit(scheduler, job("second", "a", "speech", due_us=seconds(3)))
+    _submit(scheduler, job("first", "b", "speech", created_us=seconds(1), due_us=seconds(1)))
+    _submit(scheduler, job("later", "c", "speech", created_us=seconds(4), due_us=seconds(4)))
+    assert _drain(scheduler, "speech") == ["first", "second", "later"]
+
+
 def test_scheduler_unblocking_work_goes_before_paid_tiers() -> None:
     """Level 0, then platinum, gold and silver, while each has one job."""
     scheduler = Scheduler()

@@ -300,3 +300,25 @@ def test_speaker_sends_sound_in_the_format_of_the_response() -> None:
     talk.client("response.create")
     talk.answer("Hi.")
     assert [piece.format.type for piece in talk.sound] == ["audio/pcmu", "audio/pcm"]
+
+
+def test_speaking_later_sentences_are_due_when_the_sound_before_them_ends() -> None:
+    """The first sentence is missed at once, the next once what is being made and what was made have been heard."""
+    talk = Talk()
+    talk.speak()
+    talk.transcribed("Tell me.")
+    talk.writes("It is a fine day. ")
+    talk.writes("There will be rain tomorrow. ")
+    talk.writes("Then")
+    first, second = talk.open_jobs(Speak)
+    assert talk.jobs[first].due_us == talk.jobs[first].created_us
+    assert talk.jobs[second].due_us - talk.jobs[second].created_us == len("It is a fine day.") * 60_000
+    talk.sounds(3_000, first)
+    talk.spoke(first)
+    talk.wait(1_000)
+    talk.writes(" the sun comes out. Good bye.")
+    third = talk.open_jobs(Speak)[-1]
+    assert (
+        talk.jobs[third].due_us - talk.jobs[third].created_us
+        == 2_000_000 + len("There will be rain tomorrow.") * 60_000
+    )
