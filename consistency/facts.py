@@ -131,7 +131,7 @@ def _agree(one: Fact, other: Fact) -> bool:
 
 def _minutes(time: str) -> int | None:
     hour, _, minute = time.partition(":")
-    return int(hour) * 60 + int(minute) if hour.isdigit() and minute.isdigit() else None
+    return int(hour) * 60 + int(minute) if hour.isdecimal() and minute.isdecimal() else None
 
 
 def _dates(value: str) -> list[tuple[str, str, str]]:
