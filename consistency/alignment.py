@@ -12,7 +12,7 @@ from typing import Literal
 from consistency import phonetics
 from consistency.observation import Fact
 from consistency.related import is_word, relation
-from consistency.wording import DAYS, NUMBERS, Unit, Wording
+from consistency.wording import CARRIER, DAYS, NUMBERS, Unit, Wording
 
 Kind = Literal["equal", "form", "slip", "synonym", "kind", "other", "fact", "lost", "moved"]
 """equal; form: inflection or spelling; slip: a typing error; synonym; kind: one step of "is a kind of"; other: another
@@ -20,6 +20,7 @@ word stands there; fact: another value of a comparable fact; lost: nothing answe
 
 _FAMILY_COST = {"equal": 0.0, "form": 0.08, "slip": 0.1, "synonym": 0.3, "kind": 0.5}
 _SHORTEST_SLIP = 4
+_SHORTEST_JOIN = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +75,10 @@ def compare(one: Unit, other: Unit) -> Step:
     kind = _words_apart(one.text, other.text)
     if kind in {"other", "kind"} and _same_side(one, other):
         kind = "synonym"
-    return Step(
-        kind, (one,), (other,), "", 0.0 if kind == "form" else phonetics.distance(one.text, other.text)
-    )
+    # Words of grammar count as sounding unlike: their sounds decide nothing and cost time.
+    light = min(one.weight, other.weight) < CARRIER
+    sound = 0.0 if kind == "form" else 1.0 if light else phonetics.distance(one.text, other.text)
+    return Step(kind, (one,), (other,), "", sound)
 
 
 def opposites(one: Unit, other: Unit) -> str:
@@ -229,9 +231,11 @@ def _cost(step: Step) -> float:
 
 def _joined(pair: tuple[Unit, ...], single: Unit) -> float | None:
     """How differently two words said as one sound from a single one; None where they are not alike."""
-    if single.facts or any(unit.facts for unit in pair):
+    if single.facts or len(single.text) < _SHORTEST_JOIN or any(unit.facts for unit in pair):
         return None
     together = "".join(unit.text for unit in pair)
+    if abs(len(together) - len(single.text)) > 3:
+        return None
     if together == single.text:
         return 0.0
     if together[0] != single.text[0] and together[-1] != single.text[-1]:

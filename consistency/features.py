@@ -5,13 +5,12 @@ Numbers are rounded to 1e-4, so that a model that compares them with thresholds 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 from consistency import phonetics
 from consistency.alignment import Step, align, opposites
 from consistency.facts import conflicts
 from consistency.observation import Fact, Observation
-from consistency.related import is_word, lexicon
+from consistency.related import is_word, siblings
 from consistency.verdict import Evidence
 from consistency.whitening import cosine
 from consistency.wording import CARRIER, DAYS, HALVES, NUMBERS, Unit, Wording, wording
@@ -207,7 +206,7 @@ def _count(step: Step, values: dict[str, float], about: dict[str, str]) -> None:
                 note("swapped_far", lighter * step.sound)
                 if not one.facts and not two.facts:
                     note("swapped_known", lighter * float(is_word(one.text) and is_word(two.text)))
-                    note("siblings", lighter * float(are_siblings(one.text, two.text)))
+                    note("siblings", lighter * float(siblings(one.text, two.text)))
             for unit, side in ((one, "first"), (two, "second")):
                 if unit.facts:
                     note(
@@ -226,13 +225,6 @@ def _count(step: Step, values: dict[str, float], about: dict[str, str]) -> None:
         case "form" | "equal":
             if any(unit.facts for unit in step.ours) and step.sound >= 0.3:
                 note("fact_lost_first" if not _has_half(step.theirs) else "fact_lost_second", 0.6)
-
-
-@lru_cache(maxsize=8_192)
-def are_siblings(one: str, other: str) -> bool:
-    """Whether two words are kinds of the same thing."""
-    words = lexicon()
-    return bool(words.kinds(words.meanings(one)) & words.kinds(words.meanings(other)))
 
 
 def _has_half(units: Sequence[Unit]) -> bool:

@@ -3,6 +3,7 @@
 The rules are coarse on purpose: recognisers confuse what these confuse (vowels, voiced and unvoiced consonants).
 """
 
+import re
 from functools import lru_cache
 
 LONGEST = 28
@@ -19,9 +20,10 @@ _RULES: tuple[tuple[str, str], ...] = (
 )  # fmt: skip
 """Spelling to sounds, tried in this order; other letters stand for themselves. S is sh, C ch, J dge, T th, N ng."""
 
-_VOWELS = frozenset("aeiou")
+_VOWELS = "aeiou"
+_SOUNDS = "abcdefghijklmnopqrstuvwxyzCJNST"
 _ALIKE = {
-    frozenset(pair): cost
+    pair: cost
     for pairs, cost in (
         ("bp dt gk vf zs JC SC JS", 0.35),
         ("sS zJ sT fT dT vT mn nN mN", 0.5),
@@ -31,75 +33,74 @@ _ALIKE = {
 }
 
 
+def _swapped(left: str, right: str) -> float:
+    if left == right:
+        return 0.0
+    if left in _VOWELS and right in _VOWELS:
+        return 0.25
+    return _ALIKE.get(left + right, _ALIKE.get(right + left, 1.0))
+
+
+_ALONE = {sound: 0.5 if sound in "aeiouh" else 1.0 for sound in _SOUNDS}
+"""What a sound costs that the other side lacks."""
+_SWAP = {left: {right: _swapped(left, right) for right in _SOUNDS} for left in _SOUNDS}
+"""What it costs that one sound stands in another's place."""
+
+
 @lru_cache(maxsize=8_192)
 def sounds(spelling: str) -> str:
     """Returns the sounds of a word or span, one character each; digits and signs are left out."""
     return "".join(_word(word) for word in spelling.lower().split())
 
 
+@lru_cache(maxsize=16_384)
 def distance(one: str, other: str) -> float:
     """Returns how differently two spellings sound: 0 the same, 1 nothing in common. Symmetric."""
-    return _between(*sorted((sounds(one)[:LONGEST], sounds(other)[:LONGEST])))
+    left, right = sounds(one)[:LONGEST], sounds(other)[:LONGEST]
+    return _between(left, right) if left <= right else _between(right, left)
 
 
-@lru_cache(maxsize=8_192)
 def _between(one: str, other: str) -> float:
     if one == other:
         return 0.0
+    alone = [_ALONE[sound] for sound in other]
     row = [0.0]
-    for sound in other:
-        row.append(row[-1] + _alone(sound))
+    for cost in alone:
+        row.append(row[-1] + cost)
+    most = row[-1]
     for left in one:
+        lost, swap = _ALONE[left], _SWAP[left]
         diagonal = row[0]
-        row[0] += _alone(left)
+        last = row[0] = diagonal + lost
         for index, right in enumerate(other, 1):
-            best = min(
-                diagonal + _swapped(left, right), row[index] + _alone(left), row[index - 1] + _alone(right)
-            )
-            diagonal, row[index] = row[index], best
-    most = max(sum(map(_alone, one)), sum(map(_alone, other)))
-    return min(1.0, row[-1] / most)
+            best = diagonal + swap[right]
+            diagonal = row[index]
+            if diagonal + lost < best:
+                best = diagonal + lost
+            last += alone[index - 1]
+            if last < best:
+                best = last
+            row[index] = last = best
+    return min(1.0, row[-1] / max(most, sum(_ALONE[sound] for sound in one)))
 
 
-def _alone(sound: str) -> float:
-    return 0.5 if sound in _VOWELS or sound == "h" else 1.0
-
-
-def _swapped(left: str, right: str) -> float:
-    if left == right:
-        return 0.0
-    if left in _VOWELS and right in _VOWELS:
-        return 0.25
-    return _ALIKE.get(frozenset((left, right)), 1.0)
+_PATTERN = re.compile("|".join(spelling for spelling, _ in _RULES) + "|.")
+_LETTERS = dict(_RULES) | {"c": "k", "j": "J"}
+_DOUBLED = re.compile(r"(.)\1+")
 
 
 def _word(word: str) -> str:
-    letters = [letter for letter in word if letter.isalpha()]
-    spelling = "".join(letters)
-    found: list[str] = []
-    index = 0
-    while index < len(spelling):
-        for pattern, sound in _RULES:
-            if spelling.startswith(pattern, index):
-                found.append(sound)
-                index += len(pattern)
-                break
-        else:
-            found.append(_letter(spelling, index))
-            index += 1
-    said = "".join(found)
-    # Doubled sounds are said once.
-    return "".join(sound for at, sound in enumerate(said) if at == 0 or sound != said[at - 1])
+    spelling = "".join(letter for letter in word if "a" <= letter <= "z")
+    return _DOUBLED.sub(r"\1", _PATTERN.sub(lambda found: _letter(found, len(spelling)), spelling))
 
 
-def _letter(spelling: str, index: int) -> str:
-    letter, following = spelling[index], spelling[index + 1 : index + 2]
-    if letter == "c":
-        return "s" if following in {"e", "i", "y"} else "k"
-    if letter == "g":
-        return "J" if following in {"e", "i", "y"} and index else "g"
-    if letter == "j":
+def _letter(found: re.Match[str], length: int) -> str:
+    text = found.group()
+    following = found.string[found.end() : found.end() + 1]
+    if text == "c" and following in ("e", "i", "y"):
+        return "s"
+    if text == "g" and following in ("e", "i", "y") and found.start():
         return "J"
-    if letter == "e" and index == len(spelling) - 1 and index > 1:
+    if text == "e" and found.end() == length and length > 2:
         return ""
-    return letter
+    return _LETTERS.get(text, text)

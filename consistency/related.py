@@ -7,7 +7,7 @@ more frequent meanings are in it, so that "set" is not related to everything.
 import gzip
 from functools import cache, lru_cache
 from importlib.resources import files
-from typing import Literal
+from typing import Literal, NamedTuple
 
 Likeness = Literal["same", "synonym", "kind", ""]
 """Forms of one word; words that share a meaning; one a kind of the other; neither."""
@@ -54,13 +54,31 @@ class Lexicon:
 @lru_cache(maxsize=_CACHED)
 def relation(one: str, other: str) -> Likeness:
     """Returns how two lower-case words are related in form or meaning, the nearest relation first. Symmetric."""
-    words = lexicon()
-    if one == other or words.lemmas(one) & words.lemmas(other):
+    left, right = _entry(one), _entry(other)
+    if one == other or left.lemmas & right.lemmas:
         return "same"
-    left, right = words.meanings(one), words.meanings(other)
-    if left & right:
+    if left.meanings & right.meanings:
         return "synonym"
-    return "kind" if words.kinds(left) & right or words.kinds(right) & left else ""
+    return "kind" if left.kinds & right.meanings or right.kinds & left.meanings else ""
+
+
+def siblings(one: str, other: str) -> bool:
+    """Whether two lower-case words are kinds of the same thing. Symmetric."""
+    return bool(_entry(one).kinds & _entry(other).kinds)
+
+
+class _Entry(NamedTuple):
+    lemmas: frozenset[str]
+    meanings: frozenset[str]
+    kinds: frozenset[str]
+
+
+@lru_cache(maxsize=_CACHED)
+def _entry(form: str) -> _Entry:
+    """What the table says of a form; texts are compared word by word, so each is looked up many times."""
+    words = lexicon()
+    meanings = words.meanings(form)
+    return _Entry(words.lemmas(form), meanings, words.kinds(meanings))
 
 
 def related(one: str, other: str) -> bool:
@@ -68,10 +86,14 @@ def related(one: str, other: str) -> bool:
     return relation(one, other) != ""
 
 
-@lru_cache(maxsize=_CACHED)
 def is_word(form: str) -> bool:
     """Whether a lower-case form belongs to a word that the table knows."""
-    return bool(lexicon().lemmas(form))
+    return bool(_entry(form).lemmas)
+
+
+def lemmas(form: str) -> frozenset[str]:
+    """Returns the known words that a form may belong to."""
+    return _entry(form).lemmas
 
 
 @cache

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from consistency.observation import Fact, Observation
 from consistency.observation import Word as Heard
-from consistency.related import lexicon
+from consistency.related import lemmas
 
 LONGEST = 48
 """Words of one text that are compared; alignment costs the product of both lengths."""
@@ -171,7 +171,7 @@ def _weight(word: str) -> float:
         return GRAMMAR
     if word in _CARRIERS:
         return CARRIER
-    return CARRIER if not _CARRIERS.isdisjoint(lexicon().lemmas(word)) else CONTENT
+    return CONTENT if _CARRIERS.isdisjoint(lemmas(word)) else CARRIER
 
 
 def _axes(marks: Sequence[Fact], start: int) -> tuple[Axis, ...]:
