@@ -90,13 +90,12 @@ def _numeric(left: _Side, right: _Side) -> tuple[list[Pair], tuple[list[Fact], l
         more_ones, more_others = _unmatched(left.of(kind), right.of(kind))
         ones += more_ones
         others += more_others
-    # The same number, understood in two ways; also one that the other side has matched already.
+    # The same number, understood in two ways; what has found its like already is no other number's like.
+    dates, other_dates = _unmatched(left.of("date"), right.of("date"))
     open_ones = [
-        one for one in ones if not any(_agree_across(one, other) for other in right.of(*_NUMERIC, "date"))
+        one for one in ones if not any(_agree_across(one, other) for other in (*others, *other_dates))
     ]
-    open_others = [
-        other for other in others if not any(_agree_across(one, other) for one in left.of(*_NUMERIC, "date"))
-    ]
+    open_others = [other for other in others if not any(_agree_across(one, other) for one in (*ones, *dates))]
     pairs: list[Pair] = []
     for one in list(open_ones):
         other = next((other for other in open_others if _comparable(one, other)), None)

@@ -84,6 +84,12 @@ def test_conflicts_count_how_often_a_number_is_said() -> None:
     assert conflicts(_facts("weekday=monday", "weekday=monday"), _facts("weekday=monday")) == []
 
 
+def test_conflicts_of_a_number_that_another_number_happens_to_read_like() -> None:
+    """Fifteen people at three against fifty at three: the matched hour, 15 on a clock, does not hide the people."""
+    assert _pairs(_facts("number=15", "time=3:00"), _facts("number=50", "time=3:00")) == [("15", "50")]
+    assert _pairs(_facts("number=21", "date=--05-21"), _facts("number=22", "date=--05-21")) == [("21", "22")]
+
+
 def test_conflicts_of_half_days_where_the_hour_agrees() -> None:
     """Seven am and 19:00 agree by the clock's face only."""
     assert _pairs(_facts("time=07:00", "half_day=am"), _facts("time=19:00", "half_day=pm")) == [("am", "pm")]
