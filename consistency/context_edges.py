@@ -14,8 +14,12 @@ from consistency.rules import NEUTRAL_COSINE, Edge, shape_of
 
 SAME_INTENT, USED, ACTIVE = 1.0, 0.95, 0.9
 RECENT, OLDER, FADE = 0.9, 0.8, 0.97
+TELLING = 0.4
+"""An utterance whose best likeness is below this is too vague to speak against an intent."""
 RECENT_FIGURE = 0.5
 """A figure that stood some turns before: figures are many, and the next one that is meant is mostly said."""
+LIKE_A_WORD, LIKE_A_NAME = 0.55, 0.2
+"""Most that likeness alone is worth: names are spelled alike, or they are other names."""
 RIVAL_STEP = 0.6
 """A claim may be ahead by so much before the slot is doubted at all."""
 
@@ -45,7 +49,8 @@ def _likeness(turn: Turn, service: str, intent: str, ontology: Ontology) -> floa
         default=ours,
     )
     absolute = min(max(0.35 + 1.3 * ours, 0.0), 1.0)
-    behind = best - ours
+    # An utterance that is like nothing says nothing against an intent.
+    behind = (best - ours) * min(1.0, max(best, 0.0) / TELLING)
     relative = 1.0 - 2.5 * behind
     return round(min(max(0.5 * absolute + 0.5 * relative, 0.03), 1.0), 4)
 
@@ -70,7 +75,8 @@ def evidence(
     now = support(value, slot, turn.reading, related, today)
     cosine = turn.likeness.get(f"value:{token.value}")
     if cosine is not None and now > AGAINST and shape_of(value) == "words":
-        now = max(now, min(0.55, 0.9 * cosine))
+        most = LIKE_A_NAME if slot is not None and slot.kind in {"place", "name"} else LIKE_A_WORD
+        now = max(now, min(most, 0.9 * cosine))
     found = [("said now", Edge(now, "not said" if now < 0.3 else "said"))]
     shown = [one for one in context.values if one.value == value.text.lower()]
     if shown and value.text.lower() not in {"true", "false", ANY}:

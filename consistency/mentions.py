@@ -24,6 +24,8 @@ AGAINST = 0.03
 """The text has another value of that kind, and not this one."""
 ABSENT = 0.1
 """Nothing in the text speaks for the value or against it."""
+UNKNOWN_DAY = 0.65
+"""A weekday against a date, where nobody said what today is."""
 LEAST_SPELLING = 0.84
 
 _HALF_A_DAY = 720
@@ -56,6 +58,11 @@ _REGIONS = vocabulary(
     "france india usa us uk canada australia mexico d c dc germany italy spain"
 )
 _VERBS = vocabulary("has is allowed good for options ride entry have wants with")
+_TOLD = vocabulary(
+    "boolean flag whether indicating property available adequate good take inside place hotel restaurant other with "
+    "attraction entrance passengers ride flight arrives indicates available user wants there this that house apartment"
+)
+"""Words of descriptions that say nothing of what a yes-and-no slot is about."""
 _ABOUT = {
     of: frozenset(words.split())
     for of, words in (
@@ -143,6 +150,7 @@ def _yes_or_no(yes: bool, slot: SlotSpec | None, text: Reading, related: Related
         return 0.5
     about = {word for word in words_of(slot.name.replace("_", " ")) if word not in _VERBS}
     about |= {word for phrase in slot.roles for word in words_of(phrase)}
+    about |= {word for word in words_of(slot.description) if len(word) > 3 and word not in _TOLD}
     for word in tuple(about):
         about |= _ABOUT.get(word, frozenset())
     hit = any(
@@ -190,8 +198,6 @@ def _has_day(reading: Reading) -> bool:
 
 def _date(value: Reading, text: Reading, today: Today) -> float:
     wanted, there = _days(value, today), _days(text, today)
-    if not wanted:
-        return ABSENT
     if wanted & there:
         return SAME
     for month, day in wanted:
@@ -199,7 +205,9 @@ def _date(value: Reading, text: Reading, today: Today) -> float:
             return HALF_OPEN
     if {day for _, day in wanted} & text.numbers:
         return DAY_ONLY
-    return AGAINST if there else ABSENT
+    if today is None and (text.of("weekday", "relative_day") or not wanted):
+        return UNKNOWN_DAY
+    return AGAINST if there and wanted else ABSENT
 
 
 def _days(reading: Reading, today: Today) -> frozenset[tuple[int, int]]:
@@ -267,7 +275,7 @@ def _spelled(words: tuple[str, ...], text: Reading) -> float:
             return ALIAS
     joined = "".join(core)
     if len(joined) >= 5:
-        best = max((_alike(joined, candidate) for candidate in _windows(text.words, len(core))), default=0.0)
+        best = max((alike(joined, candidate) for candidate in _windows(text.words, len(core))), default=0.0)
         if best >= LEAST_SPELLING:
             return best - 0.05
     if len(core) >= 2 and "".join(word[0] for word in core) in text.words:
@@ -289,11 +297,11 @@ def _windows(words: tuple[str, ...], many: int) -> Iterable[str]:
 def _same_word(one: str, other: str) -> bool:
     if one == other or (len(one) > 3 and one.rstrip("s") == other.rstrip("s")):
         return True
-    return len(one) >= 4 and len(other) >= 4 and _alike(one, other) >= 0.88
+    return len(one) >= 4 and len(other) >= 4 and alike(one, other) >= 0.88
 
 
 @lru_cache(maxsize=65_536)
-def _alike(one: str, other: str) -> float:
+def alike(one: str, other: str) -> float:
     """Jaro and Winkler's similarity of two spellings (Winkler 1990): 1 equal, 0 nothing in common."""
     if one == other:
         return 1.0

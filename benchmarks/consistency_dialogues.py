@@ -1,0 +1,181 @@
+"""The dialogue part of `chorale bench consistency`: does a graph notice that tokens do not fit their dialogue.
+
+Every user turn is judged in order, with nothing after it; a turn that is rolled back leaves no tokens behind. Beside ours
+stand the largest component and the plain reliabilities, over the same turns with the same vectors.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.dialogue_baselines import Reliability, largest_component
+from benchmarks.dialogue_data import (
+    TODAY,
+    Dialogue,
+    Embed,
+    Likenesses,
+    Scored,
+    dialogues,
+    embedded,
+    facts,
+    load,
+    texts_of,
+)
+from benchmarks.outcome import Row
+from consistency.context import Context
+from consistency.graph import SlotIntentGraph
+from consistency.ontology import Ontology
+from consistency.related import relation
+
+THRESHOLD = 0.6
+"""The connectivity below which a turn's tokens are rolled back."""
+RESAMPLES = 400
+SEED = 7
+
+Scores = NDArray[np.float64]
+_read_facts = lru_cache(maxsize=65_536)(facts)
+
+
+@dataclass(frozen=True)
+class Judged:
+    """The scored turns of all dialogues in order, and each method's connectivity of them."""
+
+    turns: tuple[Scored, ...]
+    ours: Scores
+    reliability: Scores
+    component: Scores
+
+
+def rows(folder: Path, embed: Embed | None, progress: Callable[[str, int, int], None]) -> list[Row]:
+    """Returns the table of the dialogue part: a row for each method, corruption, modality. Without `embed`, likeness is
+    held against nothing. Raises `OSError` where the data is missing."""
+    raw, ontology = load(folder)
+    likenesses = None
+    if embed is not None:
+        texts = texts_of(raw, ontology)
+        vectors = embedded(texts, embed, lambda done: progress("vectors", done, len(texts)))
+        likenesses = Likenesses(ontology, vectors)
+    graph = SlotIntentGraph(ontology, _read_facts, relation, TODAY)
+    every = list(dialogues(raw, graph.read, likenesses))
+    return table(judge(every, graph, ontology, lambda done: progress("dialogues", done, len(every))))
+
+
+def judge(
+    every: Sequence[Dialogue], graph: SlotIntentGraph, ontology: Ontology, progress: Callable[[int], None]
+) -> Judged:
+    """Judges every scored turn by each method."""
+    plain = Reliability(ontology)
+    turns: list[Scored] = []
+    found: tuple[list[float], list[float], list[float]] = ([], [], [])
+    for done, dialogue in enumerate(every, 1):
+        ours = connectivities(dialogue, graph, ontology)
+        methods = (ours, plain.of(dialogue), largest_component(dialogue))
+        judged = [step for step in dialogue.steps if step.turn.speaker == "user" and step.turn.tokens]
+        for index, step in enumerate(judged):
+            if step.scored is not None:
+                turns.append(step.scored)
+                for column, method in zip(found, methods, strict=True):
+                    column.append(method[index])
+        progress(done)
+    return Judged(tuple(turns), *(np.array(column) for column in found))
+
+
+def connectivities(dialogue: Dialogue, graph: SlotIntentGraph, ontology: Ontology) -> list[float]:
+    """Returns the connectivity of each user turn with tokens, rolling back as a session does."""
+    context = Context()
+    found = []
+    for step in dialogue.steps:
+        kept = step.turn
+        if kept.speaker == "user" and kept.tokens:
+            connectivity = graph.judge(context, kept).value
+            found.append(connectivity)
+            if connectivity < THRESHOLD:
+                kept = replace(kept, tokens=())
+        context = context.after(kept, ontology)
+    return found
+
+
+def table(judged: Judged) -> list[Row]:
+    """Returns the rows: methods over all turns, then ours by modality and by corruption."""
+    wrong = np.array([turn.is_incoherent for turn in judged.turns])
+    switch = np.array([turn.is_switch for turn in judged.turns])
+    names = np.array([turn.dialogue for turn in judged.turns])
+    everything = np.ones(len(wrong), bool)
+    found = [
+        _row("slot-intent graph", judged.ours, wrong, switch, names, everything),
+        _row("reliabilities (V3w)", judged.reliability, wrong, switch, names, everything),
+        _row("largest component (V1)", judged.component, wrong, switch, names, everything),
+    ]
+    for modality in sorted({turn.modality for turn in judged.turns}):
+        part = np.array([turn.modality == modality for turn in judged.turns])
+        found.append(_row(f"ours, {modality}", judged.ours, wrong, switch, names, part))
+    kinds = np.array([turn.kind for turn in judged.turns])
+    for kind in sorted({turn.kind for turn in judged.turns} - {""}):
+        part = ~wrong | (kinds == kind)
+        found.append(_row(f"ours, {kind}", judged.ours, wrong, switch, names, part))
+    return found
+
+
+def _row(
+    name: str, scores: Scores, wrong: NDArray[np.bool_], switch: NDArray[np.bool_], names: NDArray[np.str_],
+    part: NDArray[np.bool_],
+) -> Row:  # fmt: skip
+    scores, wrong, switch, names = scores[part], wrong[part], switch[part], names[part]
+    alarm = scores < THRESHOLD
+    hits, alarms, every = int((alarm & wrong).sum()), int(alarm.sum()), int(wrong.sum())
+    same = ~wrong & ~switch
+    legal = ~wrong & switch
+    low, high = bootstrap(scores, wrong, names)
+    f_low, f_high = bootstrap(scores, wrong, names, f1)
+    return {
+        "what": name,
+        "turns": len(scores),
+        "incoherent": every,
+        "AUC": round(auc(scores, wrong), 4),
+        "AUC 95 %": f"{low:.3f}-{high:.3f}",
+        "precision": round(hits / alarms, 4) if alarms else 0.0,
+        "recall": round(hits / every, 4) if every else 0.0,
+        "F1": round(f1(scores, wrong), 4),
+        "F1 95 %": f"{f_low:.3f}-{f_high:.3f}",
+        "false alarms, same": round(float(alarm[same].mean()), 4) if same.any() else 0.0,
+        "false alarms, switch": round(float(alarm[legal].mean()), 4) if legal.any() else 0.0,
+        "switches": int(legal.sum()),
+    }
+
+
+def auc(scores: Scores, wrong: NDArray[np.bool_]) -> float:
+    """Returns the chance that an incoherent turn has the lower connectivity of two (ties count half)."""
+    bad, good = np.sort(scores[wrong]), np.sort(scores[~wrong])
+    if not len(bad) or not len(good):
+        return float("nan")
+    above = len(good) - np.searchsorted(good, bad, "right")
+    ties = np.searchsorted(good, bad, "right") - np.searchsorted(good, bad, "left")
+    return float((above + ties / 2).mean() / len(good))
+
+
+def f1(scores: Scores, wrong: NDArray[np.bool_]) -> float:
+    """Returns F1 of the alarms at the threshold."""
+    alarm = scores < THRESHOLD
+    total = int(alarm.sum()) + int(wrong.sum())
+    return 2 * int((alarm & wrong).sum()) / total if total else 0.0
+
+
+def bootstrap(
+    scores: Scores,
+    wrong: NDArray[np.bool_],
+    names: NDArray[np.str_],
+    figure: Callable[[Scores, NDArray[np.bool_]], float] = auc,
+) -> tuple[float, float]:
+    """Returns the 95 % interval of a figure, drawing whole dialogues with replacement."""
+    chance = np.random.default_rng(SEED)
+    members = [np.flatnonzero(names == name) for name in np.unique(names)]
+    drawn = []
+    for _ in range(RESAMPLES):
+        picked = np.concatenate([members[index] for index in chance.integers(0, len(members), len(members))])
+        drawn.append(figure(scores[picked], wrong[picked]))
+    low, high = np.nanpercentile(drawn, [2.5, 97.5])
+    return float(low), float(high)
