@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
@@ -24,9 +25,37 @@ def free_port() -> int:
         return port
 
 
+@dataclass(frozen=True)
+class Served:
+    """A running server."""
+
+    url: str
+    pid: int
+
+    def workers(self) -> dict[str, int]:
+        """Returns the process of every worker that has read its configuration, by the name that the system shows."""
+        found = {}
+        for status in Path("/proc").glob("[0-9]*/status"):
+            try:
+                fields = dict(line.split(":", 1) for line in status.read_text().splitlines())
+            except OSError:  # it has just ended
+                continue
+            name = fields["Name"].strip()
+            if int(fields["PPid"]) == self.pid and name.startswith("chorale-") and "Z" not in fields["State"]:
+                found[name] = int(fields["Pid"])
+        return found
+
+
 @contextmanager
 def serving(log: Path, environment: Mapping[str, str] = {}) -> Iterator[str]:
     """Yields the URL of a server that is ready; it has ended in good order afterwards. `log` gets what it prints."""
+    with served(log, environment) as server:
+        yield server.url
+
+
+@contextmanager
+def served(log: Path, environment: Mapping[str, str] = {}, ends: int = 0) -> Iterator[Served]:
+    """As `serving`, and tells the server's process too. `ends` is the code with which the server is to end."""
     port = free_port()
     url = f"http://127.0.0.1:{port}"
     command = [str(Path(sys.executable).with_name("chorale")), "serve", "--config", "configs/default.yaml"]
@@ -35,10 +64,10 @@ def serving(log: Path, environment: Mapping[str, str] = {}) -> Iterator[str]:
         process = subprocess.Popen(command, cwd=ROOT, env=settings, stdout=output, stderr=subprocess.STDOUT)
         try:
             _wait_until_ready(process, url, log)
-            yield url
+            yield Served(url, process.pid)
             process.terminate()
             code = process.wait(GONE_WITHIN_S)
-            assert code == 0, f"the server ended with {code}:\n{_tail(log)}"
+            assert code == ends, f"the server ended with {code}:\n{_tail(log)}"
         finally:
             process.kill()
             process.wait()

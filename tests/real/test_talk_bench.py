@@ -1,4 +1,4 @@
-"""A small part of `chorale bench talk`: three spoken turns of one session with the real models."""
+"""A small part of `chorale bench talk`: four typed turns of one session with the real models."""
 
 import asyncio
 
@@ -14,13 +14,14 @@ WITHIN_S = 120
 
 
 def test_each_turn_finds_the_prompt_of_the_one_before_in_the_models_cache(server_url: str) -> None:
-    """Prompt and reply of a turn are what the next one need not compute: only the new question is."""
+    """Prompt and reply of a turn are what the next one need not compute: only the new question is. (Spoken ones would
+    interrupt each other here, and take replies out of the prompt that nobody had heard.)"""
 
     async def main() -> list[Answer]:
         async with asyncio.timeout(WITHIN_S), RealtimeSocket.connect(server_url) as socket:
-            talker = Talker(socket, spoken=True)
+            talker = Talker(socket, spoken=False)
             await talker.begin()
-            return [await talker.ask(question) for question in questions("voice")[:3]]
+            return [await talker.ask(question) for question in questions("text")[:4]]
 
     first, *rest = answers = asyncio.run(main())
     assert all(answer.status == "completed" for answer in answers)
