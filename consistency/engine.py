@@ -84,13 +84,23 @@ class ConsistencyEngine:
             found = judged.adopted.get(observation_id, found)
         return found
 
+    def standing(self) -> tuple[int, dict[str, Observation]]:
+        """Returns the first of the latest units, and what stands of it and of all since: by id of the observation,
+        itself or what was adopted for it. What lost a conflict is not among them."""
+        recent = self._units[-KEPT_UNITS:]
+        return recent[0].unit.number if recent else 0, self._readings_before(len(self._units))
+
     def stands_alone(self, observation: Observation, unit: int) -> bool:
-        """Whether nothing is there that this observation could be held against, so that no more need be known of it."""
+        """Whether nothing is there that may contradict this observation, so that no more need be known of it. What was
+        said before in the same way it may correct, which is no contradiction."""
         if any(judged.asked is not None for judged in self._units[-2:]):
             return False
         others = (one for judged in self._units[-KEPT_UNITS:] for one in judged.unit.observations)
         return not any(
-            (one.id, one.revision) != (observation.id, observation.revision)
+            (
+                one.modality != observation.modality
+                or (one.id == observation.id and one.revision != observation.revision)
+            )
             and self._is_near(one, observation)
             for one in others
         )
@@ -253,9 +263,9 @@ class ConsistencyEngine:
                 if old is None or current is None or old is current:
                     continue
                 others = [one for key, one in case.readings.items() if key not in (old_id, new.id)]
-                policy: Policy = case.policy
-                if policy == "ask" and not (case.may_ask and case.unit.asks):
-                    policy = "later"
+                policy: Policy = "later" if case.policy == "ask" else case.policy
+                if case.may_ask and case.unit.asks:
+                    policy = "ask"
                 finding = self._conflicts.find(
                     old, current, self._answers, others, policy, not case.unit.expired
                 )

@@ -16,6 +16,7 @@ _SETTLES_NOTHING: frozenset[Modality] = frozenset({"caption"})
 class EngineRules:
     """The numbers and the policy that the engine lives by.
 
+    policy: ``ask`` is ``later`` for units about which the user may not be asked; about others he is, whatever it says.
     suspect, freeze: distances above which a pair is looked into, and is a conflict. connectivity: below it tokens are
     rolled back. compare_us: how far back an observation may restate or correct another one. rungs: how an utterance can
     be recognised again, in order. fits, unlikely: log likelihood ratios of a forced text against what was recognised;

@@ -5,6 +5,7 @@ All follow the session's settings, overridden by what the client asked for this 
 
 from msgspec import UNSET
 
+from orchestrator.errors import WireError
 from orchestrator.scheduling.work import Reply, ToolSpec, Transcribe
 from orchestrator.sessions.conversation import Conversation, Entry, as_prompt
 from orchestrator.sessions.response import ResponseShape
@@ -66,6 +67,24 @@ def reply_work(
         tool_choice=_choice(view.tool_choice if params.tool_choice is None else params.tool_choice),
         max_tokens=None if limit == "inf" else limit,
         cache_key=cache_key,
+    )
+
+
+def check_inputs(params: ResponseParams, conversation: Conversation) -> None:
+    """Raises `WireError` where a response is to be made of items that are not there."""
+    for given in params.input or ():
+        if isinstance(given, ItemReference) and conversation.get(given.id) is None:
+            raise WireError(
+                "invalid_value", f"There is no item '{given.id}' in the conversation", "response.input"
+            )
+
+
+def already_active(response_id: str) -> WireError:
+    """Returns the error for a second response in one conversation."""
+    return WireError(
+        "conversation_already_has_active_response",
+        f"Conversation already has an active response in progress: {response_id}. Wait until the response "
+        "is finished before creating a new one.",
     )
 
 

@@ -35,13 +35,17 @@ prompt would begin as the one before."""
 class Entry:
     """One item with what the wire does not show.
 
-    `pending`: user speech whose final transcript is not in yet. `heard`: what counts as said of an assistant's message;
-    None is all of it, "" keeps it out of prompts. `offset`: how many characters had been said before.
+    `pending`: user speech whose final transcript is not in yet. `unsettled`: words of the user that are not committed
+    yet. `left_out`: words that count no more, since others contradict them and won. `heard`: what counts as said of an
+    assistant's message; None is all of it, "" keeps it out of prompts. `offset`: how many characters had been said
+    before.
     """
 
     item: Item
     began_us: int
     pending: bool = False
+    unsettled: bool = False
+    left_out: bool = False
     heard: str | None = None
     response_id: str | None = None
     offset: int = 0
@@ -153,6 +157,20 @@ class Conversation:
         """Whether a final transcript is still missing among the recent items."""
         return any(entry.pending for entry in self._entries[-64:])
 
+    def is_complete(self) -> bool:
+        """Whether a prompt may be made: no transcript is missing, and all words of the recent items are committed."""
+        return not any(entry.pending or entry.unsettled for entry in self._entries[-64:])
+
+    def realign(self, item_id: str, text: str) -> None:
+        """Writes another transcript on a spoken item, if the item is still there."""
+        entry = self._by_id.get(item_id)
+        if entry is not None and isinstance(entry.item, Message):
+            parts = tuple(
+                structs.replace(part, transcript=text) if isinstance(part, InputAudio) else part
+                for part in entry.item.content
+            )
+            entry.item = structs.replace(entry.item, content=parts)
+
     def set_transcript(self, item_id: str, transcript: str) -> None:
         """Writes the final transcript of a spoken item, if the item is still there."""
         entry = self._by_id.get(item_id)
@@ -239,6 +257,8 @@ def _length(entry: Entry) -> int:
 def words_of(entry: Entry) -> str:
     """Returns the words of an item that a model is to see."""
     item = entry.item
+    if entry.left_out:
+        return ""
     match item:
         case Message():
             if entry.heard is not None:

@@ -92,6 +92,18 @@ class Listener:
             return None
         return Foreseen(utterance.item_id, stop, utterance.began_us, text)
 
+    @property
+    def early_text(self) -> str:
+        """What was said, should the utterance end with the silence it is in; "" where that is not known."""
+        utterance = self._open
+        answer = None if utterance is None or utterance.early is None else utterance.early.answer
+        return "" if answer is None else answer.text.strip()
+
+    @property
+    def speaking(self) -> Utterance | None:
+        """The utterance that is going on."""
+        return self._open
+
     def take(self) -> tuple[Heard, ...]:
         """Returns the final transcripts that came in since the last call."""
         said = tuple(self._said)
@@ -256,13 +268,15 @@ class Listener:
             self._delta(utterance, utterance.unsent)
             utterance.unsent = ""
         spoken = stop if self._end_point is None else min(stop, self._end_point.segmenter.last_speech_stop)
-        utterance.times = TurnTimes(self._timeline.at(spoken), self._out.now)
+        utterance.stop_us = self._timeline.at(spoken)
+        utterance.times = TurnTimes(utterance.stop_us, self._out.now)
         if attempt is None:
             self._recognise(utterance, work)
         else:
             self._go_on(utterance, attempt)
 
     def _recognise(self, utterance: Utterance, work: Transcribe) -> None:
+        utterance.work = work
         self._jobs[self._out.start(work, self._out.rules.transcribe_within_us)] = utterance
 
     def _go_on(self, utterance: Utterance, attempt: Attempt) -> None:
@@ -270,6 +284,7 @@ class Listener:
         assert utterance.times is not None
         utterance.times.early = "transcript"
         self._jobs[attempt.job_id] = utterance
+        utterance.work = attempt.work
         utterance.early = attempt
         if attempt.answer is not None:
             utterance.times.transcript_us = attempt.answered_us
@@ -338,15 +353,26 @@ class Listener:
     def _final(self, utterance: Utterance, report: Transcribed) -> Heard:
         text = report.text.strip()
         self._conversation.set_transcript(utterance.item_id, text)
-        if self._view.audio.input.transcription is not None:
-            rest = utterance.agreement.final(text)
-            if rest:
-                self._delta(utterance, rest)
-            usage = wire.DurationUsage(round((utterance.stop - utterance.start) / SAMPLE_RATE_HZ, 3))
-            self._out.emit(wire.TranscriptionCompleted(utterance.item_id, 0, text, usage))
         return Heard(
-            utterance.item_id, text, utterance.turn, utterance.answered and bool(text), times=utterance.times
+            utterance.item_id,
+            text,
+            utterance.turn,
+            utterance.answered and bool(text),
+            times=utterance.times,
+            utterance=utterance,
+            report=report,
         )
+
+    def tell(self, heard: Heard, text: str) -> None:
+        """Tells the client what was said in the end: `text`, which need not be what was recognised. Once for each."""
+        utterance = heard.utterance
+        if utterance is None or self._view.audio.input.transcription is None:
+            return
+        rest = utterance.agreement.final(text)
+        if rest:
+            self._delta(utterance, rest)
+        usage = wire.DurationUsage(round((utterance.stop - utterance.start) / SAMPLE_RATE_HZ, 3))
+        self._out.emit(wire.TranscriptionCompleted(utterance.item_id, 0, text, usage))
 
     def _failed(self, utterance: Utterance, report: Failed) -> Heard:
         self._conversation.set_transcript(utterance.item_id, "")

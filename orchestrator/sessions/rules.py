@@ -1,7 +1,11 @@
 """The numbers a session lives by. Set once from the configuration; a heart never reads settings."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
+from consistency.judge import Graph, Judge
+from consistency.observation import Observation
+from consistency.policy import EngineRules
 from orchestrator.clock import US_PER_MS, US_PER_S
 from orchestrator.scheduling.job import Tier
 
@@ -9,6 +13,23 @@ DEFAULT_INSTRUCTIONS = (
     "You are a friendly voice assistant. "
     "Answer in one or two short, clear sentences, in plain words without lists."
 )
+
+
+@dataclass(frozen=True, slots=True)
+class ConsistencyRules:
+    """Whether what a user says in several ways is held against each other, and by whom.
+
+    deadline_us: what is not settled by then is answered all the same, unverified. `judge` None compares nothing,
+    `graph` None checks no tokens. `asks`: the user may be asked, where the server answers by itself.
+    """
+
+    enabled: bool = True
+    engine: EngineRules = field(default_factory=EngineRules)
+    deadline_us: int = 1_500 * US_PER_MS
+    asks: bool = False
+    judge: Judge | None = None
+    graph: Graph | None = None
+    fingerprint: Callable[[Observation], bytes] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,3 +62,4 @@ class SessionRules:
     max_items: int = 2_000
     speech_output: bool = True
     early_replies: bool = True
+    consistency: ConsistencyRules = field(default_factory=ConsistencyRules)

@@ -14,9 +14,10 @@ from orchestrator.errors import SessionClosed, WireError
 from orchestrator.ids import IdSequence
 from orchestrator.scheduling.work import Failed, Report, Transcribed
 from orchestrator.sessions.answering import Answering
-from orchestrator.sessions.clips import without_name
-from orchestrator.sessions.conversation import Conversation, Entry, words_of
-from orchestrator.sessions.effects import CloseLinks, Effect, ForgetClip
+from orchestrator.sessions.checking import Checker
+from orchestrator.sessions.conversation import Conversation
+from orchestrator.sessions.editing import Editor, may_ask
+from orchestrator.sessions.effects import CloseLinks, Effect
 from orchestrator.sessions.events import (
     AudioHeard,
     ClientErred,
@@ -35,16 +36,15 @@ from orchestrator.sessions.figures import EarlyFigures
 from orchestrator.sessions.head_start import HeadStart, Prospect
 from orchestrator.sessions.links import LinkKind
 from orchestrator.sessions.listening import Listener
+from orchestrator.sessions.observing import Source
 from orchestrator.sessions.outbound import Outbound
 from orchestrator.sessions.rules import SessionRules
 from orchestrator.sessions.speaking import Speaker
 from orchestrator.sessions.states import LIFE, Ear, Life, LifeEvent, Machine
 from orchestrator.sessions.turns import Turn, TurnWindow
-from orchestrator.sessions.understanding import Understanding
 from orchestrator.sessions.utterance import Heard
 from orchestrator.wire import client, codec
 from orchestrator.wire import server as wire
-from orchestrator.wire.items import OBJECT, FunctionCallOutput, InputText, Item, Message
 from orchestrator.wire.session import Session as SessionView
 from orchestrator.wire.update import merge
 
@@ -75,9 +75,16 @@ class Session:
         )
         self._life: Machine[Life, LifeEvent] = Machine("life", LIFE, Life.WAITING)
         self._links: dict[str, LinkKind] = {}
-        self._sent: dict[str, int] = {}
-        self._understanding = Understanding(self._out)
-        self._clips: dict[str, str] = {}
+        self._checker = Checker(self._out, self._conversation, view, self._listener.tell)
+        self._editor = Editor(
+            self._out,
+            self._conversation,
+            self._turns,
+            self._listener,
+            self._answering,
+            self._checker,
+            view,
+        )
         self._type_settled = False
         self._expires = now + rules.max_session_us
         self._until = now + rules.grace_us
@@ -123,6 +130,8 @@ class Session:
         if self._life.state is Life.CLOSED:
             return None
         due = self._expires if self._life.state is Life.OPEN else min(self._until, self._expires)
+        if self._checker.deadline is not None:
+            due = min(due, self._checker.deadline)
         return min(due, self._out.now + _LOOK_AGAIN_US) if self._speaker.waits_for_playout else due
 
     # -- the one entrance -------------------------------------------------------------------------------------------
@@ -161,11 +170,12 @@ class Session:
             case _:
                 assert_never(event)
         for heard in self._listener.take():
-            self._forget_clip(heard.item_id)
+            self._editor.transcribed(heard.item_id)
             self._heard(heard)
+        self._check()
         self._speaker.advance()
         if self._links:  # a client that lost its connection gets its answer when it is back
-            self._answering.advance(self._listener)
+            self._answering.advance(self._listener, self._checker.take_question)
         self._head_start.follow(self._prospect())
         self._maybe_settle(now)
         return self._out.take()
@@ -182,7 +192,7 @@ class Session:
     def _left(self, event: LinkLeft) -> None:
         if self._links.pop(event.link_id, None) is None:
             return
-        self._sent.pop(event.link_id, None)
+        self._editor.left(event.link_id)
         if self._speaker.has_call and LinkKind.CALL not in self._links.values():
             self._speaker.call_left()
         if all(kind is LinkKind.SIDEBAND for kind in self._links.values()):
@@ -222,7 +232,8 @@ class Session:
             self._speaker.busy
             or self._listener.waiting
             or self._listener.ear.state is Ear.HEARING
-            or (self._answering.is_due and bool(self._links))
+            or (self._answering.owes and bool(self._links))
+            or self._checker.waiting
             or not self._speaker.playback.is_silent
         )
         if not busy:
@@ -230,6 +241,7 @@ class Session:
 
     def _close(self) -> None:
         self._life.on(LifeEvent.SETTLED if self._life.state is Life.DRAINING else LifeEvent.END)
+        self._checker.close()
         self._listener.close()
         self._out.do(CloseLinks(*self._close_reason))
 
@@ -241,12 +253,30 @@ class Session:
 
     def _heard(self, heard: Heard) -> None:
         """A final transcript is in."""
-        if self._conversation.get(heard.item_id) is None:
-            return  # the client has deleted what was said
-        if heard.text:
-            self._understanding.start(heard.item_id, heard.text)
-        if self.view.type != "transcription":
+        utterance, turn = heard.utterance, heard.turn
+        if utterance is None or not heard.text or self._conversation.get(heard.item_id) is None:
+            self._listener.tell(heard, heard.text)
+        else:
+            began, stop = utterance.began_us, max(utterance.began_us, utterance.stop_us)
+            unit = 0 if turn is None else turn.id
+            source = Source(heard.item_id, heard.item_id, unit, "speech", began, stop, heard.text)
+            source.report, source.work, source.heard = heard.report, utterance.work, heard
+            source.asks = heard.wants_reply and may_ask(self.view, self._out)
+            self._checker.said(source)
+        if self.view.type != "transcription" and self._conversation.get(heard.item_id) is not None:
             self._answering.heard(heard)
+
+    def _check(self) -> None:
+        """What the user says is held against what else he says."""
+        for unit, text in self._speaker.offered:
+            self._checker.offer(unit, text)
+        self._speaker.offered.clear()
+        if self._rules.early_replies and self._listener.early_text:
+            self._checker.foresee(self._listener.early_text)
+        self._checker.advance()
+        if changed := self._checker.changed:
+            self._answering.mend(changed, self.view.tools)
+            changed.clear()
 
     def _report(self, report: Report) -> None:
         if self._listener.owns(report.job_id):
@@ -256,8 +286,8 @@ class Session:
             self._speaker.report(report)
         elif self._head_start.owns(report.job_id):
             self._head_start.report(report)
-        elif self._understanding.owns(report.job_id):
-            self._understanding.report(report, self.view)
+        elif self._checker.owns(report.job_id):
+            self._checker.report(report)
 
     # -- what clients say -------------------------------------------------------------------------------------------
 
@@ -269,7 +299,7 @@ class Session:
             self._obey(said)
         except WireError as error:
             if isinstance(said.event, client.CreateItem):
-                self._forget(without_name(said.event.item)[1])
+                self._editor.refused(said.event)
             self._refuse(said.link_id, error, said.event.event_id)
 
     def _obey(self, said: ClientSaid) -> None:
@@ -282,13 +312,17 @@ class Session:
             case client.ClearAudio():
                 self._listener.clear(said.position)
             case client.CreateItem():
-                self._create_item(event, said)
+                self._editor.create(event, said, self._life.state is Life.OPEN)
+            case client.GiveTokens():
+                self._editor.give(event, said, self._life.state is Life.OPEN)
+            case client.GiveCaption():
+                self._editor.caption(event)
             case client.RetrieveItem():
-                self._retrieve(event.item_id)
+                self._editor.retrieve(event.item_id)
             case client.TruncateItem():
                 self._speaker.truncate(event.item_id, event.content_index, event.audio_end_ms)
             case client.DeleteItem():
-                self._delete(event.item_id)
+                self._editor.delete(event.item_id)
             case client.CreateResponse():
                 self._create_response(event)
             case client.CancelResponse():
@@ -310,7 +344,7 @@ class Session:
         self._type_settled = True
         if view.chorale is not UNSET:
             view = structs.replace(view, chorale=structs.replace(view.chorale, secret=self._secret))
-        self.view = self._speaker.view = view
+        self.view = self._speaker.view = self._checker.view = self._editor.view = view
         self._out.emit(wire.SessionUpdated(view))
         self._listener.configure(view)
 
@@ -324,65 +358,9 @@ class Session:
             error = wire.ErrorBody(type="server_error", message=message, code="server_error")
             self._speaker.fail(params, error, self._turns.turn.id)
             return
+        if not aside and params.input is None and self._speaker.current is None:
+            self._editor.count_typed()
         self._speaker.create(params, self._turns.turn.id)
         if not aside:
             self._turns.close()
             self._answering.asked()
-
-    def _retrieve(self, item_id: str) -> None:
-        entry = self._conversation.get(item_id)
-        item = self._conversation.taken_back(item_id) if entry is None else entry.item
-        if item is None:
-            raise WireError("item_retrieve_invalid_item_id", f"There is no item '{item_id}'", "item_id")
-        self._out.emit(wire.ItemRetrieved(item))
-
-    def _delete(self, item_id: str) -> None:
-        known = self._conversation.remove(item_id) or self._conversation.taken_back(item_id) is not None
-        if not known:
-            raise WireError("item_delete_invalid_item_id", f"There is no item '{item_id}'", "item_id")
-        self._out.emit(wire.ItemDeleted(item_id))
-
-    def _create_item(self, event: client.CreateItem, said: ClientSaid) -> None:
-        item = event.item
-        if isinstance(item, FunctionCallOutput) and not self._conversation.has_call(item.call_id):
-            raise WireError(
-                "invalid_value", f"There is no function call with the id '{item.call_id}'", "item.call_id"
-            )
-        sent = max(said.sent_us, self._sent.get(said.link_id, 0))
-        self._sent[said.link_id] = sent
-        item_id = self._out.ids.take("item") if item.id is UNSET or not item.id else str(item.id)
-        self._conversation.place(item_id, event.previous_item_id)
-        typed = self._is_typed_turn(item)
-        if typed:
-            # Before the item is placed: what the user interrupts must not stand between his words.
-            self._turns.sign(sent, speaking=self._listener.ear.state is not Ear.QUIET)
-            self._answering.interrupt()
-        item, clip = without_name(structs.replace(item, id=item_id, object=OBJECT, status="completed"))
-        entry = Entry(item, began_us=sent, pending=clip is not None)
-        previous = self._conversation.add(entry, event.previous_item_id)
-        self._out.emit(wire.ItemAdded(item, previous), wire.ItemDone(item, previous))
-        if clip is not None:
-            self._clips[item_id] = clip
-            self._listener.transcribe_clip(item_id, clip, None)
-        if typed:
-            self._turns.turn.items.append(item_id)
-            self._answering.typed()
-            self._understanding.start(item_id, words_of(entry))
-
-    def _is_typed_turn(self, item: Item) -> bool:
-        extension = self.view.chorale
-        if extension is UNSET or not extension.typed_turns or self.view.type == "transcription":
-            return False
-        return (
-            self._life.state is Life.OPEN
-            and isinstance(item, Message)
-            and item.role == "user"
-            and any(isinstance(part, InputText) and part.text.strip() for part in item.content)
-        )
-
-    def _forget_clip(self, item_id: str) -> None:
-        self._forget(self._clips.pop(item_id, None))
-
-    def _forget(self, clip: str | None) -> None:
-        if clip is not None:
-            self._out.do(ForgetClip(clip))

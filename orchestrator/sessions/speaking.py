@@ -18,20 +18,20 @@ from orchestrator.scheduling.work import (
     SpeechPiece,
     Spoke,
 )
-from orchestrator.sessions.asking import reply_work, response_shape
+from orchestrator.sessions.asking import already_active, check_inputs, reply_work, response_shape
 from orchestrator.sessions.conversation import Conversation, Entry
-from orchestrator.sessions.effects import EmitAudio, NoteTurn
+from orchestrator.sessions.effects import EmitAudio
 from orchestrator.sessions.figures import TurnTimes
 from orchestrator.sessions.head_start import Guess, HeadStart, Prospect, carry_over
 from orchestrator.sessions.hearing import Hearing
 from orchestrator.sessions.outbound import Outbound
 from orchestrator.sessions.playback import Playback
 from orchestrator.sessions.response import ResponseRun, ResponseShape
+from orchestrator.sessions.showing import Showing
 from orchestrator.sessions.states import MOUTH, Machine, Mouth, MouthEvent
 from orchestrator.sessions.voicing import Voicing
 from orchestrator.wire import server as wire
-from orchestrator.wire.client import ItemReference, ResponseParams
-from orchestrator.wire.items import Item, ItemStatus
+from orchestrator.wire.client import ResponseParams
 from orchestrator.wire.session import Session
 
 
@@ -58,6 +58,9 @@ class Speaker:
         self._head_start = head_start
         self._voicing = Voicing(out, self.playback)
         self._hearing = Hearing(out, conversation)
+        self._showing = Showing(out, conversation)
+        self.offered: list[tuple[int, str]] = []
+        """What was said in answer to which turn, since somebody looked."""
         self._asides: dict[str, ResponseRun] = {}
         self._params: dict[str, ResponseParams] = {}
         self._last: ResponseRun | None = None
@@ -66,43 +69,36 @@ class Speaker:
     @property
     def busy(self) -> bool:
         """Whether any response still runs."""
-        return self.current is not None or bool(self._asides)
+        return bool(self._running())
 
     # -- beginning --------------------------------------------------------------------------------------------------
 
     def create(
-        self,
-        params: ResponseParams,
-        turn_id: int,
-        automatic: bool = False,
-        times: TurnTimes | None = None,
+        self, params: ResponseParams, turn_id: int, automatic: bool = False, times: TurnTimes | None = None
     ) -> ResponseRun:
         """Begins a response. Raises `WireError` where one runs already in the default conversation. `automatic`: the
         server makes it by itself, and makes it again should it be taken back unheard for nothing. `times` are noted
         where it answers a spoken turn."""
+        run = self._begin(params, turn_id, automatic, times)
+        self._params[run.id] = params
+        self._out.emit(*run.begin())
+        self.advance()
+        return run
+
+    def _begin(
+        self, params: ResponseParams, turn_id: int, automatic: bool = False, times: TurnTimes | None = None
+    ) -> ResponseRun:
         aside = params.conversation == "none"
         if not aside and self.current is not None:
-            raise WireError(
-                "conversation_already_has_active_response",
-                f"Conversation already has an active response in progress: {self.current.id}. Wait until the response "
-                "is finished before creating a new one.",
-            )
-        shape = self._shape(params)
-        for given in params.input or ():
-            if isinstance(given, ItemReference) and self._conversation.get(given.id) is None:
-                raise WireError(
-                    "invalid_value", f"There is no item '{given.id}' in the conversation", "response.input"
-                )
-        run = ResponseRun(self._out.ids, shape, turn_id, automatic)
-        run.times = times
+            raise already_active(self.current.id)
+        check_inputs(params, self._conversation)
+        run = ResponseRun(self._out.ids, self._shape(params), turn_id, automatic)
+        run.times, run.params, run.asked_us = times, params, self._out.now
         if aside:
             self._asides[run.id] = run
         else:
             self.current = run
             self.mouth.on(MouthEvent.REPLY_BEGAN)
-        self._params[run.id] = params
-        self._out.emit(*run.begin())
-        self.advance()
         return run
 
     def advance(self) -> None:
@@ -110,7 +106,7 @@ class Speaker:
         if not self._params:
             return
         for run in self._running():
-            if run.id in self._params and not self._conversation.pending():
+            if run.id in self._params and self._conversation.is_complete():
                 params = self._params.pop(run.id)
                 run.asked_us = self._out.now
                 work = reply_work(self.view, params, self._conversation, self._conversation_id)
@@ -132,12 +128,18 @@ class Speaker:
                 self.report(report)
         self._voicing.take_back()
 
-    def foresee(self, silence: tuple[str, int], entry: Entry) -> Prospect:
-        """Returns what would be asked if the user's turn ended with this entry."""
-        params = ResponseParams()
+    def foresee(self, silence: tuple[str, int], entry: Entry | None = None) -> Prospect:
+        """Returns what would be asked if the user's turn ended with this entry, or (None) once all of it is settled."""
+        current = self.current if entry is None else None
+        params = ResponseParams() if current is None else self._params.get(current.id, ResponseParams())
         work = reply_work(self.view, params, self._conversation, self._conversation_id, entry)
         speaks = self._shape(params).modality == "audio"
         return Prospect(silence, work, speaks, self.view.audio.output.speed)
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether the running response has not been put to a model yet."""
+        return self.current is not None and self.current.id in self._params
 
     def _shape(self, params: ResponseParams) -> ResponseShape:
         aside = params.conversation == "none"
@@ -150,6 +152,22 @@ class Speaker:
         run = ResponseRun(self._out.ids, self._shape(params), turn_id)
         self._out.emit(*run.begin(), *run.end("failed", error=error))
 
+    def say(
+        self, turn_id: int, reports: tuple[ReplyText | ReplyCall, ...], times: TurnTimes | None = None
+    ) -> None:
+        """Makes a response of these pieces; no model is asked."""
+        run = self._begin(ResponseParams(), turn_id, automatic=True, times=times)
+        self._out.emit(*run.begin())
+        for report in reports:
+            self._more(run, report)
+        self._written(run, Replied("", "stop"))
+
+    def _more(self, run: ResponseRun, report: ReplyText | ReplyCall) -> None:
+        if isinstance(report, ReplyText):
+            self._more_text(run, report.text)
+        else:
+            self._more_call(run, report)
+
     # -- reports ----------------------------------------------------------------------------------------------------
 
     def owns(self, job_id: str) -> bool:
@@ -161,10 +179,8 @@ class Speaker:
         if run.times is not None and run.times.token_us is None and isinstance(report, ReplyText | ReplyCall):
             run.times.token_us = self._out.now
         match report:
-            case ReplyText():
-                self._more_text(run, report.text)
-            case ReplyCall():
-                self._more_call(run, report)
+            case ReplyText() | ReplyCall():
+                self._more(run, report)
             case Replied():
                 self._owners.pop(report.job_id)
                 self._written(run, report)
@@ -186,7 +202,7 @@ class Speaker:
         if not text:
             return
         if run.message is None:
-            self._show_item(run, run.open_message())
+            self._showing.item(run, run.open_message())
             self._out.emit(*run.message_opened())
         events, sentences = run.add_text(text, self._out.now)
         self._out.emit(*events)
@@ -199,15 +215,8 @@ class Speaker:
 
     def _more_call(self, run: ResponseRun, report: ReplyCall) -> None:
         if not run.has_call(report.index):
-            self._show_item(run, run.open_call(report.index, report.name or ""))
+            self._showing.item(run, run.open_call(report.index, report.name or ""))
         self._out.emit(*run.add_arguments(report.index, report.arguments))
-
-    def _show_item(self, run: ResponseRun, item: Item) -> None:
-        self._out.emit(wire.OutputItemAdded(run.id, run.output_index(item), item))
-        if run.in_conversation:
-            # Behind what it answers: what the user added since then is not in its context, and waits for an answer.
-            entry = Entry(item, began_us=run.asked_us, response_id=run.id)
-            self._out.emit(wire.ItemAdded(item, self._conversation.add(entry)))
 
     def _written(self, run: ResponseRun, report: Replied) -> None:
         run.count(report)
@@ -226,7 +235,7 @@ class Speaker:
         self.audio_started = True
         if run.times is not None and run.times.sound_us is None:
             run.times.sound_us = self._out.now
-            self._note(run)
+            self._showing.note(run)
         self._out.do(
             EmitAudio(
                 run.id,
@@ -244,45 +253,30 @@ class Speaker:
             return
         status = run.final_status or "completed"
         if status == "incomplete":
-            self._close_items(run, "incomplete")
+            self._showing.close(run, "incomplete")
             self._out.emit(*run.end("incomplete", reason="max_output_tokens"))
         else:
-            self._close_items(run, "completed")
+            self._showing.close(run, "completed")
             self._out.emit(*run.end("completed"))
         self._leave(run)
 
     # -- ending -----------------------------------------------------------------------------------------------------
 
-    def _close_items(self, run: ResponseRun, status: ItemStatus) -> None:
-        for events, item in run.close_items(status):
-            self._out.emit(*events)
-            self._out.emit(wire.OutputItemDone(run.id, run.output_index(item), item))
-            entry = self._conversation.get(str(item.id)) if run.in_conversation else None
-            if entry is not None:
-                entry.item = item
-                self._out.emit(wire.ItemDone(item, self._conversation.previous_of(entry.id)))
-                if run.is_truncated and entry.heard is not None:
-                    self._conversation.cut(entry.id, entry.heard)
-
     def _leave(self, run: ResponseRun) -> None:
         """Forgets a finished response's claims; what still sounds of it stays known."""
         self._params.pop(run.id, None)
-        self._note(run)
+        self._showing.note(run)
         self.playback.finish(run)
         if not run.in_conversation:
             self._asides.pop(run.id, None)
             return
         self.current = None
         self._last = run
+        if run.is_whole and run.text:
+            self.offered.append((run.turn_id, run.text))
         self._hearing.remember(run)
         is_silent = self.playback.is_silent
         self.mouth.on(MouthEvent.REPLY_ENDED if is_silent else MouthEvent.REPLY_ENDED_SOUNDING)
-
-    def _note(self, run: ResponseRun) -> None:
-        """Once for an answer to a spoken turn: at its first sound, or at its end where it had none."""
-        times, run.times = run.times, None
-        if times is not None and times.token_us is not None:
-            self._out.do(NoteTurn(times))
 
     def _stop(
         self,
@@ -298,7 +292,7 @@ class Speaker:
             if job_id != run.reply_job:
                 self._out.cancel(job_id)
         run.reply_job = None
-        self._close_items(run, "incomplete")
+        self._showing.close(run, "incomplete")
         self._out.emit(*run.end(status, reason or UNSET, error or UNSET))
         self._leave(run)
 
@@ -336,6 +330,21 @@ class Speaker:
                 self._hearing.interrupted(older)
         return run is not None and self._hearing.interrupted(run) and owes
 
+    def take_back(self, unit: int) -> ResponseRun | None:
+        """What was said in a turn has changed: the response that was made from it stops, and what was not heard of it
+        is gone. Returns it, None where there was none."""
+        run = self._last if self.current is None else self.current
+        if run is None or run.turn_id < unit or run.id in self._params:
+            return None
+        if run is not self.current and not run.is_whole:
+            return None
+        self._silence("turn_detected")
+        if run is self.current:
+            self._stop(run, "cancelled", reason="turn_detected")
+        self._last = None
+        self._hearing.interrupted(run)
+        return run
+
     def _silence(self, reason: Literal["turn_detected", "client_cancelled"]) -> list[ResponseRun]:
         """Stops the sound of a call; returns whose it was. Out-of-band responses that sounded end with it."""
         cut = self.playback.silence()
@@ -349,9 +358,6 @@ class Speaker:
     def clear_playout(self) -> None:
         """The client's `output_audio_buffer.clear`: the sound stops, and a response that was still making it too; their
         words end there."""
-        self._fall_silent()
-
-    def _fall_silent(self) -> None:
         cut = self._silence("client_cancelled")
         for run in cut:
             if run is self.current:
@@ -390,4 +396,4 @@ class Speaker:
     def call_left(self) -> None:
         """The call is gone: nothing sounds any more; what was played so far stays known."""
         self.has_call = False
-        self._fall_silent()
+        self.clear_playout()

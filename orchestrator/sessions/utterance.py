@@ -41,11 +41,14 @@ class Utterance:
     text: str = ""
     text_to: int = 0
     times: TurnTimes | None = None
+    stop_us: int = 0
+    work: Transcribe | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """A final transcript is in. `wants_reply`: the server makes the answer by itself."""
+    """A final transcript is in. `wants_reply`: the server makes the answer by itself. `report` is what `utterance` was
+    recognised as; the client is told by `Listener.tell`."""
 
     item_id: str
     text: str
@@ -53,6 +56,8 @@ class Heard:
     wants_reply: bool
     error: ErrorBody | None = None
     times: TurnTimes | None = None
+    utterance: Utterance | None = None
+    report: Transcribed | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,6 +94,27 @@ class ClearPlayout(ClientEvent, frozen=True, tag="output_audio_buffer.clear"):
     pass
 
 
+class SlotGiven(Struct, frozen=True):
+    """A named value that a client gives."""
+
+    name: str
+    value: str
+
+
+class GiveTokens(ClientEvent, frozen=True, tag="chorale.token"):
+    """Chorale's own: structured tokens of the user, from a form or a button; they become a user's item."""
+
+    slots: tuple[SlotGiven, ...] = ()
+    intent: str | None = None
+
+
+class GiveCaption(ClientEvent, frozen=True, tag="chorale.caption"):
+    """Chorale's own: what the client's own recogniser made of the speech of this item."""
+
+    item_id: str
+    text: str
+
+
 AnyClientEvent = (
     UpdateSession
     | AppendAudio
@@ -106,4 +127,6 @@ AnyClientEvent = (
     | CreateResponse
     | CancelResponse
     | ClearPlayout
+    | GiveTokens
+    | GiveCaption
 )

@@ -132,6 +132,11 @@ def _check(event: AnyClientEvent) -> None:
             limits.check_count(event.content_index, "content_index")
         case client.RetrieveItem() | client.DeleteItem():
             limits.check_id(event.item_id, "item_id")
+        case client.GiveTokens():
+            limits.check_tokens(event)
+        case client.GiveCaption():
+            limits.check_id(event.item_id, "item_id")
+            limits.check_text(event.text, "text")
         case (
             client.UpdateSession()
             | client.AppendAudio()

@@ -23,6 +23,8 @@ MAX_EVENT_CHARACTERS = 2**20
 MAX_TEXT_CHARACTERS = 262_144
 """Instructions, or the words of one item."""
 MAX_TOOLS = 128
+MAX_SLOTS = 64
+"""Slots of one ``chorale.token``."""
 MAX_HINT_CHARACTERS = 16_384
 """Prompt and keywords of a transcription together: they go along with every draft."""
 MAX_VALUES = 16_384
@@ -106,6 +108,26 @@ def _length(part: items.Part) -> int:
             return len(part.transcript) + (0 if part.audio is UNSET else len(part.audio))
         case items.InputImage():
             return len(part.image_url)
+
+
+def check_text(text: str, path: str) -> None:
+    """Raises `WireError` on a text that says nothing, or too much."""
+    if not text.strip():
+        raise faults.bad_value(path, "expected some words.")
+    _check_text(len(text), path)
+
+
+def check_tokens(event: client.GiveTokens) -> None:
+    """Raises `WireError` on tokens that say nothing, or too much."""
+    if not event.slots and not event.intent:
+        raise faults.bad_value("slots", "expected an intent or a slot.")
+    if len(event.slots) > MAX_SLOTS:
+        raise faults.bad_value("slots", f"at most {MAX_SLOTS} slots are allowed.")
+    if event.intent is not None:
+        check_id(event.intent, "intent")
+    for index, slot in enumerate(event.slots):
+        check_id(slot.name, f"slots[{index}].name")
+        check_id(slot.value, f"slots[{index}].value")
 
 
 def _check_text(characters: int, path: str) -> None:

@@ -297,3 +297,48 @@ class TokenUnderstood(ServerEvent, frozen=True, tag="chorale.token"):
     intent: str | None
     confidence: float
     slots: tuple[Slot, ...]
+
+
+class Reason(Struct, frozen=True):
+    """What a verdict rests on: what was measured, how much, and of what."""
+
+    name: str
+    value: float
+    about: str
+
+
+class VerdictReached(ServerEvent, frozen=True, tag="chorale.verdict"):
+    """What stands about a turn (`unit`); sent again when that changes. `snapshot`: the last unit whose state holds."""
+
+    unit: int
+    verdict: Literal["accept", "suspect", "freeze", "ask", "roll_back"]
+    verified: bool
+    item_ids: tuple[str, ...]
+    snapshot: int
+    evidence: tuple[Reason, ...]
+
+
+class Frozen(ServerEvent, frozen=True, tag="chorale.frozen"):
+    """What was said in this turn contradicts itself: nothing of it counts until that is settled."""
+
+    unit: int
+    item_ids: tuple[str, ...]
+    evidence: tuple[Reason, ...]
+
+
+class Realigned(ServerEvent, frozen=True, tag="chorale.realigned"):
+    """Another text stands for an item than the one that was told."""
+
+    unit: int
+    item_id: str
+    transcript: str
+    previous: str
+
+
+class RolledBack(ServerEvent, frozen=True, tag="chorale.rolled_back"):
+    """The tokens of this turn have left, and the state is the one behind turn `to` again. Its texts stay."""
+
+    unit: int
+    to: int
+    item_ids: tuple[str, ...]
+    evidence: tuple[Reason, ...]

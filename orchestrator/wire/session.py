@@ -81,12 +81,20 @@ class Audio(Struct, frozen=True):
     output: AudioOutput = AudioOutput()
 
 
+class ToolExtension(Struct, frozen=True, omit_defaults=True):
+    """Chorale's own part of a tool. `reversible` names the function that undoes what this one did: it is called with
+    the same arguments where the reply that called this one is rolled back."""
+
+    reversible: str | UnsetType = UNSET
+
+
 class FunctionTool(Struct, frozen=True, tag_field="type", tag="function", omit_defaults=True):
     """A function that the model may call; `parameters` is a JSON Schema, kept as the client wrote it."""
 
     name: str
     description: str = ""
     parameters: Raw | UnsetType = UNSET
+    chorale: ToolExtension | UnsetType = UNSET
 
 
 class NamedToolChoice(Struct, frozen=True, tag_field="type", tag="function"):
@@ -114,12 +122,14 @@ class Extension(Struct, frozen=True):
     """Chorale's own switches (design §11); shown only to clients that set them.
 
     `typed_turns`: a typed message interrupts and is answered like speech. `events`: names of Chorale's own event
-    types that this session wants (``chorale.token`` …). `secret` is the server's to give: with the session's id it lets
+    types that this session wants (``chorale.token`` …). `ask`: the user may be asked which of two contradicting
+    things he meant. `secret` is the server's to give: with the session's id it lets
     a client come back (``/v1/realtime?session_id=…&secret=…``). `record`: the client agrees to be recorded, or does
     not; left out, the server's configuration decides.
     """
 
     typed_turns: bool = False
+    ask: bool | UnsetType = UNSET
     events: tuple[str, ...] = ()
     secret: str | UnsetType = UNSET
     record: bool | UnsetType = UNSET

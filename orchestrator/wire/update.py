@@ -86,6 +86,7 @@ class _Reasoning(Struct, frozen=True, omit_defaults=True):
 
 class _ExtensionPart(Struct, frozen=True):
     typed_turns: bool | UnsetType = UNSET
+    ask: bool | UnsetType = UNSET
     events: tuple[str, ...] | UnsetType = UNSET
     record: bool | UnsetType = UNSET
 
@@ -280,6 +281,7 @@ def _extension(now: Extension | UnsetType, part: _ExtensionPart | UnsetType) -> 
     return structs.replace(
         base,
         typed_turns=_or(part.typed_turns, base.typed_turns),
+        ask=_or(part.ask, base.ask),
         events=_or(part.events, base.events),
         record=_or(part.record, base.record),
     )

@@ -342,13 +342,14 @@ def test_engine_asks_no_judge_where_words_are_the_same() -> None:
 
 
 def test_engine_says_when_an_observation_stands_alone() -> None:
-    """Something is held against what lies within the window and its own unit, and against nothing else."""
+    """Something is held against what lies within the window and was said in another way, and against nothing else."""
     one = engine()
     speech = said(FIFTY, 1.0)
     assert one.stands_alone(speech, 1)
     one.observe(speech, 2_000_000, 1)
     assert one.stands_alone(speech, 1)
     assert not one.stands_alone(typed(FIFTEEN, 3.0), 1)
+    assert one.stands_alone(said(FIFTEEN, 3.0), 2)
     assert one.stands_alone(typed(FIFTEEN, 30.0), 2)
 
 

@@ -4,7 +4,8 @@ A strict client follows every event: whatever a test is about, it fails where th
 """
 
 import json
-from typing import Any
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -23,6 +24,7 @@ from orchestrator.scheduling.work import (
     Transcribe,
     Transcribed,
     Understand,
+    Understood,
     Work,
 )
 from orchestrator.sessions import effects as do
@@ -36,6 +38,7 @@ from tests.sessions.strict_client import StrictClient
 
 WINDOW = 512
 Shown = dict[str, Any]
+Listener = Callable[[on.Event, int, tuple[do.Effect, ...], Session], None]
 
 
 def view(**changes: Any) -> SessionView:
@@ -44,8 +47,16 @@ def view(**changes: Any) -> SessionView:
     return msgspec.structs.replace(session, **changes)
 
 
+def plain_meaning(text: str) -> Understood:
+    """A text that means its words."""
+    return Understood("", normal=text.lower().strip(" .,?!"))
+
+
 class Talk:
-    """One session and everything it did. Times are milliseconds, sound positions follow them."""
+    """One session and everything it did. Times are milliseconds, sound positions follow them. `listener` makes what
+    listens to a session's steps (`conftest.py`: each is recorded and replayed)."""
+
+    listener: ClassVar[Callable[[SessionView, SessionRules], Listener] | None] = None
 
     def __init__(
         self,
@@ -53,7 +64,9 @@ class Talk:
         session: SessionView | None = None,
         kind: LinkKind = LinkKind.WEBSOCKET,
     ) -> None:
-        self.heart = Session(session or view(), rules or SessionRules(), "T", "secret", 0)
+        session, rules = session or view(), rules or SessionRules()
+        self.heart = Session(session, rules, "T", "secret", 0)
+        self.tap = None if Talk.listener is None else Talk.listener(session, rules)
         self.now_ms = 0.0
         self.log: list[Shown] = []
         self.told: list[tuple[str, Shown]] = []
@@ -64,6 +77,10 @@ class Talk:
         self.closed: tuple[int, str] | None = None
         self.position = 0
         self.strict = StrictClient()
+        self.meaning: Callable[[str], Understood | None] = plain_meaning
+        """What the understanding worker makes of a text, at once; None where it takes its time."""
+        self.thoughts: dict[str, Understand] = {}
+        """Texts that are still to be understood."""
         self.step(on.LinkJoined("link", kind))
 
     # -- in ---------------------------------------------------------------------------------------------------------
@@ -71,9 +88,21 @@ class Talk:
     def step(self, event: on.Event) -> list[Shown]:
         """Takes one event now; returns what was emitted to everyone by it."""
         before = len(self.log)
-        for effect in self.heart.receive(event, int(self.now_ms * US_PER_MS)):
+        now = int(self.now_ms * US_PER_MS)
+        effects = self.heart.receive(event, now)
+        if self.tap is not None:
+            self.tap(event, now, effects, self.heart)
+        for effect in effects:
             self._keep(effect)
+        self.think()
         return self.log[before:]
+
+    def think(self) -> None:
+        """The understanding worker answers what it has an answer to."""
+        for job_id, work in list(self.thoughts.items()):
+            found = self.meaning(work.text)
+            if found is not None and self.thoughts.pop(job_id, None) is not None:
+                self.report(msgspec.structs.replace(found, job_id=job_id))
 
     def wait(self, ms: float) -> None:
         """Lets time pass, with the deadlines that fall into it."""
@@ -199,9 +228,12 @@ class Talk:
             case do.Tell():
                 self.told.append((effect.link_id, json.loads(msgspec.json.encode(effect.event))))
             case do.Start():
-                if not isinstance(effect.job.work, Understand):
+                if isinstance(effect.job.work, Understand):
+                    self.thoughts[effect.job.id] = effect.job.work
+                else:
                     self.jobs[effect.job.id] = effect.job
             case do.Cancel():
+                self.thoughts.pop(effect.job_id, None)
                 job = self.jobs.pop(effect.job_id, None)
                 if job is not None:
                     self.taken_back.append(job)

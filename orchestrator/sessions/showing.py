@@ -1,0 +1,40 @@
+"""A response's items on their way to clients and into the conversation (heart)."""
+
+from orchestrator.sessions.conversation import Conversation, Entry
+from orchestrator.sessions.effects import NoteTurn
+from orchestrator.sessions.outbound import Outbound
+from orchestrator.sessions.response import ResponseRun
+from orchestrator.wire import server as wire
+from orchestrator.wire.items import Item, ItemStatus
+
+
+class Showing:
+    """Opens and closes the items of responses, in the protocol's order."""
+
+    def __init__(self, out: Outbound, conversation: Conversation) -> None:
+        self._out = out
+        self._conversation = conversation
+
+    def item(self, run: ResponseRun, item: Item) -> None:
+        self._out.emit(wire.OutputItemAdded(run.id, run.output_index(item), item))
+        if run.in_conversation:
+            # Behind what it answers: what the user added since then is not in its context, and waits for an answer.
+            entry = Entry(item, began_us=run.asked_us, response_id=run.id)
+            self._out.emit(wire.ItemAdded(item, self._conversation.add(entry)))
+
+    def close(self, run: ResponseRun, status: ItemStatus) -> None:
+        for events, item in run.close_items(status):
+            self._out.emit(*events)
+            self._out.emit(wire.OutputItemDone(run.id, run.output_index(item), item))
+            entry = self._conversation.get(str(item.id)) if run.in_conversation else None
+            if entry is not None:
+                entry.item = item
+                self._out.emit(wire.ItemDone(item, self._conversation.previous_of(entry.id)))
+                if run.is_truncated and entry.heard is not None:
+                    self._conversation.cut(entry.id, entry.heard)
+
+    def note(self, run: ResponseRun) -> None:
+        """Once for an answer to a spoken turn: at its first sound, or at its end where it had none."""
+        times, run.times = run.times, None
+        if times is not None and times.token_us is not None:
+            self._out.do(NoteTurn(times))
