@@ -28,7 +28,7 @@ ARGS ?=
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help run setup test check lint format types imports unit quick docs-check diagrams bench clients clean distclean
+.PHONY: help run setup test check lint format types imports unit quick docs-check diagrams bench fit-consistency clients clean distclean
 
 help:  ## list these verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -69,6 +69,10 @@ diagrams: $(DEV)  ## draw the state machines in docs/ from their tables
 
 bench: $(RUNTIME) $(MODELS)  ## list the benchmarks; ARGS="speech --limit 20" runs one
 	$(BIN)/chorale bench $(or $(ARGS),--help)
+
+fit-consistency: $(DEV) $(MODELS)  ## fit what ships with consistency/; needs CHORALE_CONSISTENCY_DATA
+	$(BIN)/python -m benchmarks.fit_whitening
+	$(BIN)/python -m benchmarks.fit_distance
 
 clients: $(DEV) $(MODELS) $(CLIENTS)  ## existing clients, unchanged, against a server; needs a package index and Node.js
 	$(BIN)/python -m tests.third_party.run $(ARGS)

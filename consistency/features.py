@@ -219,7 +219,8 @@ def _count(step: Step, values: dict[str, float], about: dict[str, str]) -> None:
         case "kind":
             note("kinds", step.weight)
         case "moved":
-            note("moved", step.weight)
+            if not _is_exchanged(*step.ours, *step.theirs):
+                note("moved", step.weight)
         case "slip":
             note("slips", step.weight)
         case "form" | "equal":
@@ -252,18 +253,17 @@ _EXCHANGED = frozenset({"from", "to", "before", "after", "with", "without", "sin
 
 def _roles(steps: Sequence[Step]) -> float:
     """Counts words that both texts have under prepositions that mean different things."""
-    return float(
-        sum(
-            1
-            for step in steps
-            if step.kind in {"equal", "moved", "form", "slip"}
-            for one, other in zip(step.ours, step.theirs, strict=False)
-            if one.role != other.role
-            and one.role in _EXCHANGED
-            and other.role in _EXCHANGED
-            and (one.is_content or one.facts)
-        )
-    )
+    kinds = {"equal", "moved", "form", "slip"}
+    pairs = [
+        pair for step in steps if step.kind in kinds for pair in zip(step.ours, step.theirs, strict=False)
+    ]
+    return float(sum(_is_exchanged(one, other) for one, other in pairs))
+
+
+def _is_exchanged(one: Unit, other: Unit) -> bool:
+    """Whether a word stands under "from" in one text and under "to" in the other, or the like."""
+    apart = one.role != other.role and one.role in _EXCHANGED and other.role in _EXCHANGED
+    return apart and (one.is_content or bool(one.facts))
 
 
 def _places(steps: Sequence[Step]) -> list[Place]:

@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
+from consistency.whitening import shipped
 from modalities.ports import Understander, Understanding
 from modalities.text.facts import facts_and_form
 from orchestrator.scheduling.work import FactFound, SlotFound, Understand, Understood
@@ -36,13 +38,24 @@ class TextUnderstander:
 
 def understood(job_id: str, text: str, found: Understanding) -> Understood:
     """Returns what was found in a text as a report: its vector in int16 little-endian, its facts, its normal form."""
-    vector = np.clip(np.rint(found.vector * VECTOR_SCALE), -VECTOR_SCALE, VECTOR_SCALE).astype("<i2")
+    vector = whitened(found.vector)
     slots = tuple(
         SlotFound(slot.name, slot.value, slot.start, slot.stop, slot.confidence) for slot in found.slots
     )
     facts, normal = facts_and_form(text)
     named = tuple(FactFound(fact.kind, fact.value, fact.start, fact.stop) for fact in facts)
     return Understood(job_id, vector.tobytes(), found.intent, found.confidence, slots, normal, named)
+
+
+def whitened(vector: NDArray[np.float32]) -> NDArray[np.int16]:
+    """Returns a sentence vector as the consistency engine compares it, int16 little-endian. One of a length that the
+    shipped whitening was not fitted for crosses as it is, and is compared with nothing."""
+    if len(vector) == len(shipped().mean):
+        return shipped().apply(vector[None, :])[0].astype("<i2")
+    plain: NDArray[np.int16] = np.clip(np.rint(vector * VECTOR_SCALE), -VECTOR_SCALE, VECTOR_SCALE).astype(
+        "<i2"
+    )
+    return plain
 
 
 def _text(task: Task) -> str:

@@ -40,6 +40,16 @@ def test_understander_probe_says_how_long_its_vectors_are() -> None:
     assert TextUnderstander(_Understander()).probe() == "_Understander, 2 dimensions"
 
 
+def test_understood_whitens_vectors_of_the_shipped_fit() -> None:
+    """What crosses has 128 components and unit length; other models' vectors cross as they are."""
+    drawn = np.random.default_rng(3).standard_normal(384).astype(np.float32)
+    report = understood("j", "hello", Understanding(drawn / np.linalg.norm(drawn)))
+    vector = np.frombuffer(report.vector, "<i2").astype(np.int64)
+    assert len(vector) == 128
+    assert abs(np.sqrt((vector**2).sum()) - 32_767) < 20
+    assert len(understood("j", "hello", Understanding(np.ones(7, np.float32))).vector) == 14
+
+
 def test_understood_carries_facts_and_normal_form() -> None:
     """What the consistency engine compares crosses with the vector: one look at a text is one job."""
     report = understood("j", "Wake me at half past seven, please", Understanding(np.zeros(1, np.float32)))
