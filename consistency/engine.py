@@ -13,7 +13,7 @@ from typing import assert_never
 from consistency.asking import chosen, question
 from consistency.case import Case, Judged, merged, newest_of_each_slot, wants_of
 from consistency.conflict import Conflicts
-from consistency.judge import Graph, Judge, Surroundings
+from consistency.judge import Graph, Judge, Past, Surroundings
 from consistency.observation import Observation
 from consistency.policy import EngineRules, Policy, later, place
 from consistency.snapshots import Committed, Snapshot
@@ -314,12 +314,7 @@ class ConsistencyEngine:
         readings = last_passes([*case.commits, *(case.adopted[key] for key in case.adopted), *standing])
         tokens = newest_of_each_slot(one for reading in readings for one in reading.tokens)
         if tokens and self._graph is not None:
-            around = Surroundings(
-                said=tuple(standing),
-                recent=self._recent(at),
-                committed=before.tokens,
-                offers=self._offers(at),
-            )
+            around = Surroundings(tuple(standing), self._recent(at), before.tokens)
             found = self._graph.check(tokens, around)
             evidence = (Evidence("connectivity", round(found.value, 4)), *found.evidence, *evidence)
             if found.value < self._rules.connectivity:
@@ -339,15 +334,15 @@ class ConsistencyEngine:
         )
         judged.after = before.commit(change)
 
-    def _recent(self, at: int) -> tuple[Observation, ...]:
+    def _recent(self, at: int) -> tuple[Past, ...]:
         known = self._readings_before(at)
-        recent = self._units[max(0, at - _RECENT_UNITS) : at]
-        return tuple(known[one.id] for judged in recent for one in judged.unit.standing if one.id in known)
-
-    def _offers(self, at: int) -> tuple[str, ...]:
-        return tuple(
-            text for judged in self._units[max(0, at - _RECENT_UNITS) : at] for text in judged.unit.offers
-        )
+        past = []
+        for judged in self._units[max(0, at - _RECENT_UNITS) : at]:
+            said = [known[one.id] for one in judged.unit.standing if one.id in known]
+            if not isinstance(judged.verdict, Accept):
+                said = [replace(one, tokens=()) for one in said]
+            past.append(Past(tuple(said), judged.unit.offers))
+        return tuple(past)
 
     # -- forgetting -------------------------------------------------------------------------------------------------
 

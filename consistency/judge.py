@@ -23,17 +23,25 @@ class Comparison:
 
 
 @dataclass(frozen=True, slots=True)
+class Past:
+    """A turn before: what stands of what the user said, and what the assistant answered. Tokens that were rolled back
+    are not among it, their texts are."""
+
+    said: tuple[Observation, ...] = ()
+    answers: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Surroundings:
     """What tokens of a unit may hang on to.
 
-    `said`: the observations of their own unit. `recent`: those of the turns before, oldest first. `committed`: the
-    tokens that hold, oldest first. `offers`: what the assistant said in those turns, oldest first.
+    `said`: the observations of their own unit. `recent`: the turns before, oldest first. `committed`: the tokens that
+    hold, oldest first.
     """
 
     said: tuple[Observation, ...] = ()
-    recent: tuple[Observation, ...] = ()
+    recent: tuple[Past, ...] = ()
     committed: tuple[Token, ...] = ()
-    offers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

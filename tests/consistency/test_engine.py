@@ -303,9 +303,21 @@ def test_engine_rolls_tokens_back_that_hang_loose() -> None:
     graph = one._graph
     assert isinstance(graph, ScriptedGraph)
     one.observe(said("at seven", 40.0, tokens=(slot("time", "7"),)), 41_000_000, 3)
-    assert [text.text for text in graph.surroundings[-1].recent] == ["a table", "mumble"]
+    recent = [(one.text, len(one.tokens)) for past in graph.surroundings[-1].recent for one in past.said]
+    assert recent == [("a table", 1), ("mumble", 0)]
     assert one.snapshot.number == 3
     assert [token.value for token in one.snapshot.tokens] == ["here", "7"]
+
+
+def test_engine_lets_later_values_stem_from_what_the_assistant_said() -> None:
+    """Answers stand with the turns that they were made to."""
+    one = engine()
+    one.observe(said("a table", 1.0), 2_000_000, 1)
+    one.offer(1, "At seven?", 3_000_000)
+    one.observe(said("yes", 6.0, tokens=(slot("time", "7"),)), 7_000_000, 2)
+    graph = one._graph
+    assert isinstance(graph, ScriptedGraph)
+    assert [past.answers for past in graph.surroundings[-1].recent] == [("At seven?",)]
 
 
 def test_engine_accepts_unverified_what_it_has_no_time_for_and_mends_it_later() -> None:

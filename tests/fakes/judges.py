@@ -57,7 +57,8 @@ class DrawnGraph:
     """Lets a fifth of all tokens hang loose; what they are said with decides."""
 
     def check(self, tokens: tuple[Token, ...], surroundings: Surroundings) -> Connectivity:
-        around = [one.text for one in (*surroundings.said, *surroundings.recent)]
+        past = [one for turn in surroundings.recent for one in turn.said]
+        around = [(one.text, len(one.tokens)) for one in (*past, *surroundings.said)]
         held = [token.value for token in surroundings.committed]
         chance = crc32(f"{[t.value for t in tokens]}{around}{held}".encode())
         return Connectivity(round(chance % 1_000 / 1_000 * 0.75 + 0.45, 4))
