@@ -1,7 +1,7 @@
 """The dialogue part of `chorale bench consistency`: does a graph notice that tokens do not fit their dialogue.
 
-Every user turn is judged in order, with nothing after it; a turn that is rolled back leaves no tokens behind. Beside ours
-stand the largest component and the plain reliabilities, over the same turns with the same vectors.
+Every user turn is judged in order, with nothing after it; a turn that is rolled back leaves no tokens behind. Beside
+ours stand the largest component and the plain reliabilities, over the same turns with the same vectors.
 """
 
 from collections.abc import Callable, Sequence

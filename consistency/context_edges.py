@@ -78,6 +78,9 @@ def evidence(
         most = LIKE_A_NAME if slot is not None and slot.kind in {"place", "name"} else LIKE_A_WORD
         now = max(now, min(most, 0.9 * cosine))
     found = [("said now", Edge(now, "not said" if now < 0.3 else "said"))]
+    if now >= RECENT:
+        # Nothing from before can be worth more.
+        return found
     shown = [one for one in context.values if one.value == value.text.lower()]
     if shown and value.text.lower() not in {"true", "false", ANY}:
         same_slot = any(one.slot == token.slot for one in shown)
@@ -85,7 +88,10 @@ def evidence(
         # A number that stood under another slot is no evidence for this one.
         if same_slot or shape_of(value) == "words":
             found.append(("shown before", Edge(weight, "shown before")))
+    best = max(edge.weight for _, edge in found)
     for back, reading in enumerate(reversed(context.recent), 1):
+        if best >= RECENT * FADE**back:
+            break
         if shape_of(value) != "words" and now <= AGAINST:
             break
         weight = support(value, slot, reading, related, today)

@@ -9,6 +9,7 @@ The graph holds only the window that a `Context` keeps, so a verdict costs the s
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import networkx as nx
 
@@ -23,6 +24,7 @@ from consistency.rules import Edge
 MEAN_SHARE, LEAST_SHARE = 0.7, 0.3
 INTENT_POWER, EVIDENCE_POWER, KIND_POWER = 0.5, 0.7, 0.7
 DIGITS = 4
+READINGS = 2_048
 _STEP = 1_000_000
 """Path lengths are whole millionths of a neper: sums of them do not depend on their order."""
 _LEAST = 1e-6
@@ -93,7 +95,8 @@ class SlotIntentGraph:
         """`reader` gives the facts of a text; `related` how two words are related; `today`, where it is known, lets
         "next Monday" be compared with a date."""
         self._ontology = ontology
-        self._reader = reader
+        # Values and answers come again and again.
+        self._reader = lru_cache(maxsize=READINGS)(reader)
         self._related = related
         self._today = today
 

@@ -89,7 +89,7 @@ def shape_of(value: Value) -> str:
         return "date"
     if value.words and all(word.replace(".", "").isdigit() for word in value.words):
         return "number"
-    if kinds & {"number", "duration"} and len(value.words) <= 2:
+    if kinds & {"duration", "percent"} or ("number" in kinds and len(value.words) <= 2):
         return "number"
     return "words"
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from modalities.errors import ModalityError
 from modalities.tokens.slot_types import SLOT_TYPES
 
+SLOT_KINDS = ("time", "date", "number", "money", "duration", "boolean", "category", "place", "name", "text")
+_KIND_OF_TYPE = {"day": "date", "percentage": "number"}
 DEFAULT_THRESHOLD = 0.5
 DEFAULT_MARGIN = 0.02
 
@@ -19,17 +21,22 @@ class DomainFault(ModalityError):
 class SlotType:
     """How a slot's value is found: `patterns` (their group ``value``, else the whole match) and listed words.
 
-    `values` maps what is said, in lower case, to the value it stands for.
+    `values` maps what is said, in lower case, to the value it stands for. The rest lets tokens be checked: `kind` is
+    one of `SLOT_KINDS`, `description` a sentence, `roles` are words beside the value (``from``, ``people``).
     """
 
     name: str
     patterns: tuple[re.Pattern[str], ...] = ()
     values: Mapping[str, str] | None = None
+    kind: str = "text"
+    description: str = ""
+    roles: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """What somebody may want; `slots` are the names of its slots.
+    """What somebody may want; `slots` are the names of its slots, `required` those that it cannot do without. `service`
+    groups intents that share their slots.
 
     A text with one of the words `never_with` is not meant so: sentence vectors hardly tell on from off.
     """
@@ -38,6 +45,9 @@ class Intent:
     examples: tuple[str, ...]
     slots: tuple[str, ...] = ()
     never_with: frozenset[str] = frozenset()
+    service: str = ""
+    description: str = ""
+    required: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +59,8 @@ class Domain:
     slots: Mapping[str, SlotType] | None = None
     threshold: float = DEFAULT_THRESHOLD
     margin: float = DEFAULT_MARGIN
+    services: Mapping[str, str] | None = None
+    """Descriptions of the services, by name."""
 
     def slots_of(self, intent: Intent | None) -> tuple[SlotType, ...]:
         """Returns the slots to look for: those of an intent; without one, the general types."""
@@ -71,33 +83,58 @@ def domain_from(settings: object) -> Domain:
     """
     faults: list[str] = []
     top = _mapping(settings, "domain", faults)
-    _only(top, {"name", "threshold", "margin", "intents", "slots"}, "", faults)
+    _only(top, {"name", "description", "threshold", "margin", "services", "intents", "slots"}, "", faults)
+    services = {str(top.get("name", "")): _text(top, "description", "", faults)}
+    for name, value in _mapping(top.get("services", {}), "services", faults).items():
+        settings_of = _mapping(value, f"services.{name}", faults)
+        services[name] = _text(settings_of, "description", f"services.{name}.", faults)
+        _only(settings_of, {"description"}, f"services.{name}.", faults)
     slots = {
         name: _slot(name, _mapping(value, f"slots.{name}", faults), faults)
         for name, value in _mapping(top.get("slots", {}), "slots", faults).items()
     }
     intents = tuple(
-        _intent(name, _mapping(value, f"intents.{name}", faults), slots, faults)
+        _intent(name, _mapping(value, f"intents.{name}", faults), slots, services, faults)
         for name, value in _mapping(top.get("intents", {}), "intents", faults).items()
     )
     threshold = _share(top.get("threshold", DEFAULT_THRESHOLD), "threshold", faults)
     margin = _share(top.get("margin", DEFAULT_MARGIN), "margin", faults)
     if faults:
         raise DomainFault("the domain dictionary is wrong:\n" + "\n".join(f"  {fault}" for fault in faults))
-    return Domain(str(top.get("name", "")), intents, slots, threshold, margin)
+    return Domain(str(top.get("name", "")), intents, slots, threshold, margin, services if intents else None)
 
 
 def _intent(
-    name: str, settings: Mapping[str, object], slots: Mapping[str, SlotType], faults: list[str]
+    name: str,
+    settings: Mapping[str, object],
+    slots: Mapping[str, SlotType],
+    services: Mapping[str, str],
+    faults: list[str],
 ) -> Intent:
-    examples = _texts(settings.get("examples", []), f"intents.{name}.examples", faults)
+    key = f"intents.{name}"
+    examples = _texts(settings.get("examples", []), f"{key}.examples", faults)
     if not examples:
-        faults.append(f"intents.{name}.examples: at least one is needed")
-    wanted = _texts(settings.get("slots", []), f"intents.{name}.slots", faults)
-    faults += [f"intents.{name}.slots: there is no slot {slot!r}" for slot in wanted if slot not in slots]
-    never_with = _texts(settings.get("never_with", []), f"intents.{name}.never_with", faults)
-    _only(settings, {"examples", "slots", "never_with"}, f"intents.{name}.", faults)
-    return Intent(name, examples, wanted, frozenset(word.lower() for word in never_with))
+        faults.append(f"{key}.examples: at least one is needed")
+    wanted = _texts(settings.get("slots", []), f"{key}.slots", faults)
+    required = _texts(settings.get("required", []), f"{key}.required", faults)
+    faults += [f"{key}.slots: there is no slot {slot!r}" for slot in wanted if slot not in slots]
+    faults += [f"{key}.required: there is no slot {slot!r}" for slot in required if slot not in slots]
+    never_with = _texts(settings.get("never_with", []), f"{key}.never_with", faults)
+    service = _text(settings, "service", f"{key}.", faults) or next(iter(services))
+    if service not in services:
+        faults.append(f"{key}.service: there is no service {service!r}")
+    _only(
+        settings, {"examples", "slots", "required", "never_with", "service", "description"}, f"{key}.", faults
+    )
+    return Intent(
+        name,
+        examples,
+        tuple(dict.fromkeys((*required, *wanted))),
+        frozenset(word.lower() for word in never_with),
+        service,
+        _text(settings, "description", f"{key}.", faults),
+        required,
+    )
 
 
 def _slot(name: str, settings: Mapping[str, object], faults: list[str]) -> SlotType:
@@ -113,9 +150,30 @@ def _slot(name: str, settings: Mapping[str, object], faults: list[str]) -> SlotT
         values.update((word.lower(), value) for word in _texts(words, f"slots.{name}.values.{value}", faults))
     if not patterns and not values:
         faults.append(f"slots.{name}: needs a type, patterns or values")
-    _only(settings, {"type", "patterns", "values"}, f"slots.{name}.", faults)
+    _only(settings, {"type", "patterns", "values", "kind", "description", "roles"}, f"slots.{name}.", faults)
     compiled = [_compiled(pattern, f"slots.{name}.patterns", faults) for pattern in patterns]
-    return SlotType(name, tuple(one for one in compiled if one is not None), values)
+    return SlotType(
+        name,
+        tuple(one for one in compiled if one is not None),
+        values,
+        _kind(settings, general, bool(values) and not settings.get("patterns"), f"slots.{name}.kind", faults),
+        _text(settings, "description", f"slots.{name}.", faults),
+        _texts(settings.get("roles", []), f"slots.{name}.roles", faults),
+    )
+
+
+def _kind(
+    settings: Mapping[str, object], general: object, is_listed: bool, key: str, faults: list[str]
+) -> str:
+    """The kind that is given, else that of the general type; listed values alone are a category."""
+    given = settings.get("kind")
+    if given is None:
+        if isinstance(general, str):
+            return _KIND_OF_TYPE.get(general, general)
+        return "category" if is_listed else "text"
+    if given not in SLOT_KINDS:
+        faults.append(f"{key}: {given!r} is none of {', '.join(SLOT_KINDS)}")
+    return str(given)
 
 
 def _only(settings: Mapping[str, object], known: set[str], where: str, faults: list[str]) -> None:
@@ -142,6 +200,14 @@ def _texts(value: object, key: str, faults: list[str]) -> tuple[str, ...]:
         return tuple(value)
     faults.append(f"{key}: expected a list of texts")
     return ()
+
+
+def _text(settings: Mapping[str, object], name: str, where: str, faults: list[str]) -> str:
+    value = settings.get(name, "")
+    if isinstance(value, str):
+        return value
+    faults.append(f"{where}{name}: expected a text, not {type(value).__name__}")
+    return ""
 
 
 def _share(value: object, key: str, faults: list[str]) -> float:
