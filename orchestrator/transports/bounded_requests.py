@@ -43,6 +43,7 @@ class BoundedRequests(HttpToolsProtocol):
         super().__init__(*config, **named)
         self._head_bytes = 0
         self._deadline: asyncio.TimerHandle | None = None
+        self._reading_on: asyncio.TimerHandle | None = None
         self._answering: RequestResponseCycle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
@@ -51,6 +52,7 @@ class BoundedRequests(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._drop_deadline()
+        self._stop_watching()
         if self._answering is not None:
             self._answering.disconnected = True  # uvicorn tells the newest of several requests only
             self._answering.message_event.set()
@@ -98,12 +100,11 @@ class BoundedRequests(HttpToolsProtocol):
         super().handle_websocket_upgrade()
 
     def pause_writing(self) -> None:
-        self._drop_deadline()
         self._watch_writing(math.inf)
         super().pause_writing()
 
     def resume_writing(self) -> None:
-        self._drop_deadline()
+        self._stop_watching()
         super().resume_writing()
 
     def _watch_writing(self, before: float) -> None:
@@ -112,7 +113,12 @@ class BoundedRequests(HttpToolsProtocol):
         if unsent >= before:
             self.transport.abort()
             return
-        self._deadline = self.loop.call_later(REQUEST_WITHIN_S, self._watch_writing, unsent)
+        self._reading_on = self.loop.call_later(REQUEST_WITHIN_S, self._watch_writing, unsent)
+
+    def _stop_watching(self) -> None:
+        if self._reading_on is not None:
+            self._reading_on.cancel()
+            self._reading_on = None
 
     def _set_deadline(self) -> None:
         if self._deadline is None:

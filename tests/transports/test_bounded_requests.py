@@ -131,7 +131,7 @@ def test_client_that_does_not_read_its_answer_is_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A big file that nobody takes off the socket is not kept for ever; one that is read slowly arrives."""
-    monkeypatch.setattr(bounded_requests, "REQUEST_WITHIN_S", 0.2)
+    monkeypatch.setattr(bounded_requests, "REQUEST_WITHIN_S", 0.5)
     (tmp_path / "index.html").write_bytes(b"<p>hello")
     (tmp_path / "big.bin").write_bytes(bytes(16 * 2**20))
     get = b"GET /web/big.bin HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
@@ -146,9 +146,32 @@ def test_client_that_does_not_read_its_answer_is_given_up(
         size = 0
         while piece := await reader.read(2**16):
             size += len(piece)
-            await asyncio.sleep(0.002)
+            await asyncio.sleep(0.004)
         assert size > 16 * 2**20
         writer.close()
+
+    against(test, lambda: build(page=tmp_path))
+
+
+def test_request_ahead_does_not_make_up_for_an_answer_that_is_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever does not read is given up though it sends another whole request meanwhile."""
+    monkeypatch.setattr(bounded_requests, "REQUEST_WITHIN_S", 0.2)
+    (tmp_path / "index.html").write_bytes(b"<p>hello")
+    (tmp_path / "big.bin").write_bytes(bytes(16 * 2**20))
+    get = b"GET /web/big.bin HTTP/1.1\r\nHost: localhost\r\n\r\n"
+
+    async def test(running: Running) -> None:
+        connections = running.server.server_state.connections
+        with socket.create_connection(("127.0.0.1", running.port)) as client:
+            client.sendall(get)
+            await until(lambda: len(connections) == 1)
+            (connection,) = connections
+            assert isinstance(connection, bounded_requests.BoundedRequests)
+            await until(lambda: connection.flow.write_paused)
+            client.sendall(get)
+            await until(lambda: not connections)
 
     against(test, lambda: build(page=tmp_path))
 
