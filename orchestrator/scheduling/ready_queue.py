@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 Rank = tuple[int, int, int]
-"""Order within a level, unique: (0 for repeats, 1 for the rest), then the order of arrival."""
+"""Order within a level, unique: what kind of urgency (0 goes first), when it is due, the order of arrival."""
 
 
 class ReadyQueue(Generic[T]):
