@@ -51,7 +51,8 @@ def whitened(vector: NDArray[np.float32]) -> NDArray[np.int16]:
     """Returns a sentence vector as the consistency engine compares it, int16 little-endian. One of a length that the
     shipped whitening was not fitted for crosses as it is, and is compared with nothing."""
     if len(vector) == len(shipped().mean):
-        return shipped().apply(vector[None, :])[0].astype("<i2")
+        white: NDArray[np.int16] = shipped().apply(vector[None, :])[0].astype("<i2")
+        return white
     plain: NDArray[np.int16] = np.clip(np.rint(vector * VECTOR_SCALE), -VECTOR_SCALE, VECTOR_SCALE).astype(
         "<i2"
     )
