@@ -48,6 +48,20 @@ EITHER_SIGN = frozenset(
 )
 """Features that are no difference by themselves."""
 
+DIFFERENCES = (
+    "number",
+    "half_day",
+    "day",
+    "negation",
+    "answered",
+    "light",
+    "lost_first",
+    "lost_second",
+    "moved",
+    "slips",
+)
+"""Where none of these is, two texts have the same words."""
+
 SHARES = (
     ("natural_asr", 0.42),
     ("paraphrase", 0.12),
@@ -104,7 +118,9 @@ def fit(pairs: Sequence[Pair], features: NDArray[np.float64]) -> DistanceModel:
     caps = np.array([CAPS.get(name, 1e3) for name in NAMES])
     capped = np.minimum(features, caps)
     blind = capped.copy()
-    blind[:, NAMES.index("meaning")], blind[:, NAMES.index("meaning_absent")] = 0.0, 1.0
+    blind[:, NAMES.index("meaning")] = 0.0
+    differs = (capped[:, [NAMES.index(name) for name in DIFFERENCES]] > 0).any(axis=1)
+    blind[:, NAMES.index("meaning_absent")] = differs
     rows = np.vstack([capped, blind])
     scale = np.where(rows.std(axis=0) > 1e-6, rows.std(axis=0), 1.0)
     found = _descend(rows / scale, np.tile(truth, 2), np.concatenate([weights, WITHOUT_VECTORS * weights]))

@@ -17,7 +17,7 @@ from consistency.wording import CARRIER, DAYS, HALVES, NUMBERS, Unit, Wording, w
 
 NAMES = (
     "meaning",  # 1 - whitened cosine
-    "meaning_absent",  # 1 where a text has no vector
+    "meaning_absent",  # 1 where texts differ and one has no vector
     "number", "half_day", "day", "fact_other",  # other values of one kind of fact
     "fact_lost_first", "fact_lost_second",  # facts that nothing answers to
     "conflicts",  # typed facts that contradict each other wherever they stand (`consistency.facts`)
@@ -118,12 +118,15 @@ def measure(one: Observation, other: Observation, ours: Wording, theirs: Wording
     about: dict[str, str] = {}
     alike = cosine(one.vector, other.vector)
     values["meaning"] = 0.0 if alike is None else 1.0 - alike
-    values["meaning_absent"] = float(alike is None)
+    # The same words mean the same, with a vector or without.
+    values["meaning_absent"] = float(
+        alike is None and any(step.kind != "equal" and step.weight > 0.1 for step in steps)
+    )
     _contradict(one, other, values, about)
     for step in steps:
         _count(step, values, about)
     _across(steps, values, about)
-    values["roles"] = _roles(steps)
+    values["roles"] = _roles(steps, about)
     places = _places(steps)
     heavy = [place for place in places if place.weight >= CARRIER]
     values["places"] = float(len(heavy))
@@ -251,13 +254,17 @@ def _across(steps: Sequence[Step], values: dict[str, float], about: dict[str, st
 _EXCHANGED = frozenset({"from", "to", "before", "after", "with", "without", "since", "until"})
 
 
-def _roles(steps: Sequence[Step]) -> float:
+def _roles(steps: Sequence[Step], about: dict[str, str]) -> float:
     """Counts words that both texts have under prepositions that mean different things."""
     kinds = {"equal", "moved", "form", "slip"}
     pairs = [
         pair for step in steps if step.kind in kinds for pair in zip(step.ours, step.theirs, strict=False)
     ]
-    return float(sum(_is_exchanged(one, other) for one, other in pairs))
+    exchanged = [(one, other) for one, other in pairs if _is_exchanged(one, other)]
+    if exchanged:
+        one, other = exchanged[0]
+        about["roles"] = f"{one.role} {one.text} against {other.role} {other.text}"
+    return float(len(exchanged))
 
 
 def _is_exchanged(one: Unit, other: Unit) -> bool:

@@ -47,6 +47,8 @@ KEYED = frozenset(
 )
 """Kinds of facts that make another key; polarity is left to the vector, negation turns all bits."""
 
+_SQUARABLE = 17
+"""Bits to leave out so that the squares of 128 components add up within 63 bits."""
 _PROSODY_UNIT = 4_096
 _FILE = "rotation.npz"
 
@@ -92,8 +94,8 @@ def cosine(one: bytes, other: bytes) -> float:
 def cosine_to(query: Observation, stored: bytes) -> float:
     """Estimates the cosine of an observation at hand to a stored print: nearer than from two prints, because only one
     side has lost its numbers (asymmetric distance; Dong, Charikar and Li 2008)."""
-    numbers = rotated(query)
-    length = math.isqrt(int((numbers * numbers // (1 << 40)).sum()) << 40) or 1
+    numbers = rotated(query) >> _SQUARABLE
+    length = math.isqrt(int((numbers * numbers).sum())) or 1
     bits = int.from_bytes(stored, "big") ^ key_of(query.facts, query.tokens)
     signs = np.unpackbits(np.frombuffer(bits.to_bytes(BYTES, "big"), dtype=np.uint8)).astype(np.int64) * 2 - 1
     share = int(numbers @ signs) / (length * math.sqrt(BITS))

@@ -48,7 +48,7 @@ _SAME_REQUEST = 0.5
 """Share of the smaller text's content with an answer from which both say one request."""
 _ONE_PLACE = 0.3
 """... where they differ in one place only."""
-_SOUNDS_ALIKE = 0.45
+_SOUNDS_ALIKE = 0.5
 _FRAGMENT = 5.0
 """Content of a text up to which it may be a part of a request."""
 _NEAR = 0.55
