@@ -12,12 +12,14 @@ from consistency.observation import Token
 from consistency.ontology import ANY, Ontology, ServiceSpec, SlotSpec
 from consistency.rules import NEUTRAL_COSINE, Edge, shape_of
 
-SAME_INTENT, USED, ACTIVE = 1.0, 0.95, 0.9
+SAME_INTENT, USED, ACTIVE, UNMEASURED = 1.0, 0.95, 0.9, 0.8
 RECENT, OLDER, FADE = 0.9, 0.8, 0.97
 TELLING = 0.4
 """An utterance whose best likeness is below this is too vague to speak against an intent."""
 RECENT_FIGURE = 0.5
 """A figure that stood some turns before: figures are many, and the next one that is meant is mostly said."""
+FILLED_IN = 0.95
+"""A value of a form, where what was said is not against it."""
 LIKE_A_WORD, LIKE_A_NAME = 0.55, 0.2
 """Most that likeness alone is worth: names are spelled alike, or they are other names."""
 RIVAL_STEP = 0.6
@@ -41,8 +43,8 @@ def intent_in_context(context: Context, turn: Turn, service: str, intent: str, o
 
 
 def _likeness(turn: Turn, service: str, intent: str, ontology: Ontology) -> float:
-    if not turn.likeness:
-        return 0.8
+    if f"service:{service}" not in turn.likeness and f"intent:{service}.{intent}" not in turn.likeness:
+        return UNMEASURED
     ours = _cosine(turn, service, intent)
     best = max(
         (_cosine(turn, other.name, one) for other in ontology.services.values() for one in other.intents),
@@ -73,6 +75,10 @@ def evidence(
 ) -> list[tuple[str, Edge]]:
     """e4: who bears a value out: this utterance, turns before it, values that were given or shown before."""
     now = support(value, slot, turn.reading, related, today)
+    if f"read:{token.slot}={token.value}" in turn.likeness:
+        return [("said now", Edge(1.0, "read from the text"))]
+    if f"form:{token.slot}={token.value}" in turn.likeness and now > AGAINST:
+        return [("filled in", Edge(max(now, FILLED_IN), "filled in"))]
     cosine = turn.likeness.get(f"value:{token.value}")
     if cosine is not None and now > AGAINST and shape_of(value) == "words":
         most = LIKE_A_NAME if slot is not None and slot.kind in {"place", "name"} else LIKE_A_WORD
@@ -117,10 +123,11 @@ def rivalry(
         return Edge(1.0)
     around = roles.beside(value, turn.reading, slot.kind == "number")
     competing = roles.competing_words((slot, *rivals))
+    # A question is answered by one value, and is no reason for a second.
     filled = {token.slot for token in tokens if token.slot and token.value.lower() != value.text.lower()}
 
     def claim(one: SlotSpec) -> float:
-        asked = (home, one.name) in context.asked
+        asked = (home, one.name) in context.asked and one.name not in filled
         shown = any(
             seen.slot == one.name and seen.service == home and seen.value == value.text.lower()
             for seen in context.values
@@ -128,13 +135,7 @@ def rivalry(
         return roles.claim(one, value, around, asked, shown, competing)
 
     ours = claim(slot)
-    best = max(
-        (one for one in rivals if one.name not in filled),
-        key=lambda one: (claim(one), one.name),
-        default=None,
-    )
-    if best is None:
-        return Edge(1.0)
+    best = max(rivals, key=lambda one: (claim(one), one.name))
     ahead = claim(best) - ours
     weight = 1.0 if ahead <= RIVAL_STEP else max(0.1, 1.0 - 0.75 * (ahead - RIVAL_STEP) / 0.3)
     return Edge(round(weight, 4), f"{best.name} has more claim to {value.text}" if weight < 1 else "")

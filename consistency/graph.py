@@ -136,7 +136,8 @@ class SlotIntentGraph:
             )
         value = value_of(token.value, self._reader(token.value))
         borne = context_edges.evidence(context, turn, value, slot, token, self._related, self._today)
-        fits = rules.value_of_kind(slot, value)
+        is_read = f"read:{token.slot}={token.value}" in turn.likeness
+        fits = Edge(1.0, "read by a pattern of the slot") if is_read else rules.value_of_kind(slot, value)
         rival = context_edges.rivalry(context, turn, value, slot, service, name, tokens)
         return Chain(
             (

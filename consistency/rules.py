@@ -24,7 +24,8 @@ class Edge(NamedTuple):
 
 Likeness = Mapping[str, float]
 """Cosines of an utterance with what an ontology describes, computed by the understanding worker: ``service:NAME``,
-``intent:SERVICE.NAME``, ``slot:SERVICE.NAME`` -> [-1, 1]. Missing ones are not held against a token."""
+``intent:SERVICE.NAME``, ``slot:SERVICE.NAME``, ``value:TEXT`` -> [-1, 1]. Missing ones are not held against a token.
+``form:SLOT=VALUE`` and ``read:SLOT=VALUE`` mark values that were filled in, or read from the text."""
 
 NEUTRAL_COSINE = 0.3
 FOREIGN_INTENT, UNKNOWN_INTENT, UNLISTED = 0.02, 0.7, 0.12
