@@ -93,6 +93,7 @@ class Answering:
             times, self._times = self._times, None
             asked = question(self._turns.turn.id)
             if asked is not None:
+                self._turns.close()  # what follows answers the question
                 self._speaker.say(self._turns.turn.id, (ReplyText("", asked),), times)
             else:
                 self._speaker.create(ResponseParams(), self._turns.turn.id, automatic=True, times=times)

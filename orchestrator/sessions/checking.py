@@ -225,9 +225,10 @@ class Checker:
 
     def close(self) -> None:
         """The session has ended: whoever waits for a transcript gets it."""
-        self._deadlines.clear()
         for source in self._sources.values():
-            self._settle(source, source.text)
+            heard, source.heard = source.heard, None
+            if heard is not None:
+                self._tell(heard, source.text)
 
     # -- verdicts ---------------------------------------------------------------------------------------------------
 

@@ -125,6 +125,11 @@ class Session:
         return self._conversation
 
     @property
+    def checker(self) -> Checker:
+        """Who holds what the user says against what else he says."""
+        return self._checker
+
+    @property
     def deadline(self) -> int | None:
         """When `TimePassed` is due next; None once closed."""
         if self._life.state is Life.CLOSED:

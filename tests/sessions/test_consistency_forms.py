@@ -1,0 +1,135 @@
+"""Forms and captions: what clients know beside what is said."""
+
+import json
+from typing import Any
+
+import pytest
+
+from orchestrator.errors import WireError
+from orchestrator.wire import codec
+from tests.sessions.agreeing import FIFTEEN, FIFTY, fits, scores, talk
+from tests.sessions.talk import Talk
+
+SEVEN, EIGHT = ({"name": "time", "value": value} for value in "78")
+
+
+def spoken(one: Talk, text: str) -> str:
+    one.speak()
+    one.transcribed(text)
+    return str(one.last("input_audio_buffer.committed")["item_id"])
+
+
+def test_form_becomes_an_item_that_is_answered_like_typing() -> None:
+    """A form is shown as what it says, and answered where typed turns are."""
+    one = talk()
+    one.client("chorale.token", intent="book", slots=[SEVEN, {"name": "people", "value": "4"}])
+    added = one.last("conversation.item.added")["item"]
+    assert added["content"] == [{"type": "input_text", "text": "book: time = 7, people = 4"}]
+    assert one.prompt()[-1] == ("user", "book: time = 7, people = 4")
+
+
+def test_form_of_a_plain_client_neither_interrupts_nor_answers() -> None:
+    """Without typed turns it waits for `response.create`."""
+    one = talk(typed_turns=False)
+    one.client("chorale.token", slots=[SEVEN])
+    assert one.all("response.created") == []
+    one.client("response.create")
+    assert one.prompt()[-1] == ("user", "time = 7")
+
+
+def test_form_that_contradicts_speech_takes_its_slot() -> None:
+    """The later one wins; both stay readable, and the tokens that hold are the form's."""
+    one = talk()
+    spoken(one, "a table at seven")
+    one.client("chorale.token", slots=[EIGHT])
+    verdict = one.last("chorale.verdict")
+    assert verdict["verdict"] == "accept"
+    assert [reason["about"] for reason in verdict["evidence"] if reason["name"] == "slot"] == [
+        "time: 7 against 8"
+    ]
+    assert one.prompt()[-1] == ("user", "a table at seven\ntime = 8")
+    assert [token.value for token in one.heart.checker.engine.snapshot.tokens if token.slot] == ["8"]
+
+
+def test_form_that_loses_all_of_its_slots_is_left_out() -> None:
+    """What is said later, in the same turn, stands against the form."""
+    one = talk()
+    one.client("chorale.token", slots=[EIGHT])
+    one.hear(1_000, 0.95)
+    one.hear(700, 0.01)
+    one.transcribed("a table at seven")
+    assert one.prompt()[-1] == ("user", "a table at seven")
+
+
+def test_form_whose_tokens_hang_loose_is_rolled_back() -> None:
+    """Tokens below the threshold leave, and with them the form's words; the state is the one before."""
+    one = talk()
+    spoken(one, "a table at seven")
+    one.answer("Fine.")
+    one.wait(9_000)
+    one.client("chorale.token", slots=[{"name": "time", "value": "loose"}])
+    rolled = one.last("chorale.rolled_back")
+    assert (rolled["unit"], rolled["to"]) == (2, 1)
+    assert one.last("chorale.verdict")["verdict"] == "roll_back"
+    assert ("user", "time = loose") not in one.prompt()
+    assert one.all("conversation.item.deleted") == []
+
+
+def test_speech_whose_tokens_are_rolled_back_keeps_its_text() -> None:
+    """The words are answered; what was understood of them does not count."""
+    one = talk()
+    spoken(one, "a table loosely")
+    assert one.last("chorale.rolled_back")["to"] == 0
+    assert one.prompt()[-1] == ("user", "a table loosely")
+    assert one.heart.checker.engine.snapshot.tokens == ()
+
+
+def test_caption_is_held_against_our_own_transcript() -> None:
+    """A client's recogniser is believed where the sound does; it is no item and gets no answer of its own."""
+    one = talk()
+    one.hear(1_000, 0.95)
+    item_id = one.last("input_audio_buffer.speech_started")["item_id"]
+    one.client("chorale.caption", item_id=item_id, text=FIFTEEN)
+    one.hear(700, 0.01)
+    one.transcribed(FIFTY)
+    assert len(scores(one)) == 1
+    assert one.all("response.created") == []
+    fits(one, -1.0)
+    assert one.prompt()[-1] == ("user", FIFTEEN)
+    assert len(one.heart.conversation) == 1
+
+
+def test_caption_that_the_sound_denies_changes_nothing() -> None:
+    """Ours stands."""
+    one = talk()
+    item_id = spoken(one, FIFTY)
+    one.answer("Fine.")
+    one.client("chorale.caption", item_id=item_id, text=FIFTEEN)
+    fits(one, -20.0)
+    assert one.history()[0] == ("user", FIFTY)
+    assert len(one.all("response.created")) == 1
+
+
+def test_caption_of_what_nobody_said_is_refused() -> None:
+    """The error names the field."""
+    one = talk()
+    one.client("chorale.caption", item_id="nobody", text="x")
+    assert one.errors()[-1]["param"] == "item_id"
+
+
+@pytest.mark.parametrize(
+    ("event", "param"),
+    [
+        ({"type": "chorale.caption", "item_id": "item_1", "text": " "}, "text"),
+        ({"type": "chorale.token", "slots": []}, "slots"),
+        ({"type": "chorale.token", "slots": [{"name": "", "value": "x"}]}, "slots[0].name"),
+        ({"type": "chorale.token", "slots": [{"name": "a", "value": "b"}] * 65}, "slots"),
+    ],
+)
+def test_forms_and_captions_that_say_nothing_or_too_much_are_refused(
+    event: dict[str, Any], param: str
+) -> None:
+    """The error names the field."""
+    with pytest.raises(WireError) as refused:
+        codec.decode_client(json.dumps(event))
+    assert refused.value.param == param
