@@ -82,6 +82,8 @@ class WebSocketLink:
         sent. Raises `OSError` where the client is gone."""
         while not self.ended.done():
             await self._more.wait()
+            if not self._connection.takes_more:
+                self._waiting_since_s = self._loop.time()
             await self._connection.wait_writable()
             self._waiting_since_s = None
             self._send_some()
@@ -103,7 +105,6 @@ class WebSocketLink:
         if self.ended.done():
             return
         if not self._connection.takes_more:
-            self._waiting_since_s = self._loop.time()
             self._more.set()
             return
         try:

@@ -125,6 +125,41 @@ def test_link_behind_retention_is_closed_and_its_session_lives(monkeypatch: pyte
     against(test)
 
 
+def test_link_that_fills_up_between_two_writes_is_closed_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client that stops reading while more than one write waits for it is found at the next event: its link does not
+    hang on behind the log until a ping gives it up."""
+    monkeypatch.setattr(websocket_link, "_STUCK_AFTER_S", 0.0)
+
+    async def test(running: Running) -> None:
+        stuck = socket.create_connection(("127.0.0.1", running.port))
+        stuck.sendall(
+            b"GET /v1/realtime HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+            b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
+        )
+        sessions = running.house.directory.sessions
+        await until(lambda: bool(sessions and sessions[0].links))
+        (session,) = sessions
+        links, session.links = session.links, {}  # nobody is woken until all of it is there
+        for _ in range(3_000):
+            session.speak(bytes(9_600))
+        session.links = links
+        session.emit("response.done")
+        (connection,) = running.server.server_state.connections
+        assert isinstance(connection, server.MeasuredProtocol)
+        await until(lambda: not connection.takes_more)
+        session.drop_before(session.last)
+
+        def closes_at_an_event() -> bool:
+            session.emit("response.done")
+            session.drop_before(session.last)
+            return not session.links
+
+        await until(closes_at_an_event)
+        stuck.close()
+
+    against(test, options=server.ServerOptions(ping_s=3_000))
+
+
 def test_client_that_says_much_is_read_as_fast_as_it_reads() -> None:
     """A client that restores a long conversation gets every echo, though the log holds a part of them only."""
 
