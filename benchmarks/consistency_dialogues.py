@@ -4,6 +4,7 @@ Every user turn is judged in order, with nothing after it; a turn that is rolled
 ours stand the largest component and the plain reliabilities, over the same turns with the same vectors.
 """
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -25,7 +26,7 @@ from benchmarks.dialogue_data import (
     load,
     texts_of,
 )
-from benchmarks.outcome import Row
+from benchmarks.outcome import Claim, Figure, Row
 from consistency.context import Context
 from consistency.graph import SlotIntentGraph
 from consistency.ontology import Ontology
@@ -33,6 +34,13 @@ from consistency.related import relation
 
 THRESHOLD = 0.6
 """The connectivity below which a turn's tokens are rolled back."""
+UNITS = 10_000
+"""Turns of one long conversation whose cost is measured."""
+COLUMNS = (
+    *("what", "turns", "incoherent", "AUC", "AUC 95 %", "precision", "recall", "F1", "F1 95 %"),
+    *("false alarms, same", "false alarms, switch", "switches", "ms p50", "ms p95"),
+)
+"""Of every row, empty where it has none."""
 RESAMPLES = 400
 SEED = 7
 
@@ -61,7 +69,71 @@ def rows(folder: Path, embed: Embed | None, progress: Callable[[str, int, int], 
         likenesses = Likenesses(ontology, vectors)
     graph = SlotIntentGraph(ontology, _read_facts, relation, TODAY)
     every = list(dialogues(raw, graph.read, likenesses))
-    return table(judge(every, graph, ontology, lambda done: progress("dialogues", done, len(every))))
+    judged = judge(every, graph, ontology, lambda done: progress("dialogues", done, len(every)))
+    return [*table(judged), *cost(every, graph, ontology, UNITS)]
+
+
+def claims(found: Sequence[Row]) -> list[Claim]:
+    """Returns what the rows have to show."""
+    ours = {str(row["what"]): row for row in found}
+    graph, swapped = ours["slot-intent graph"], ours.get("ours, slot_misassigned")
+    area, alarms = _number(graph, "AUC"), _number(graph, "false alarms, switch")
+    made = [
+        Claim("dialogues: AUC at least .99", area >= 0.99, area),
+        Claim("dialogues: F1 at 0.6 at least .93", _number(graph, "F1") >= 0.93, graph["F1"]),
+        Claim("dialogues: false alarms on legal switches at most 2 %", alarms <= 0.02, alarms),
+    ]
+    if swapped:
+        area = _number(swapped, "AUC")
+        made.append(Claim("dialogues: AUC of misassigned slots at least .96", area >= 0.96, area))
+    costs = [_number(row, "ms p95") for what, row in ours.items() if what.startswith("cost")]
+    if len(costs) > 1:
+        made.append(
+            Claim(
+                "dialogues: cost of the last turns at most 1.5 times the first",
+                costs[-1] <= 1.5 * costs[0],
+                costs[-1],
+            )
+        )
+    return made
+
+
+def _number(row: Row, column: str) -> float:
+    value = row[column]
+    assert isinstance(value, int | float)
+    return float(value)
+
+
+def cost(every: Sequence[Dialogue], graph: SlotIntentGraph, ontology: Ontology, units: int) -> list[Row]:
+    """Returns how long a verdict and its context take at the beginning and at the end of one long conversation made of
+    all dialogues. Time of this thread's processor, so other load counts less."""
+    context = Context()
+    took: list[float] = []
+    while len(took) < units:
+        for step in (step for dialogue in every for step in dialogue.steps):
+            begun = time.thread_time()
+            if step.turn.speaker == "user" and step.turn.tokens:
+                graph.judge(context, step.turn)
+                context = context.after(step.turn, ontology)
+                took.append(time.thread_time() - begun)
+            else:
+                context = context.after(step.turn, ontology)
+    fifth = units // 5
+    return [
+        _cost_row(f"cost, first {fifth:,} units", took[:fifth]),
+        _cost_row(f"cost, last {fifth:,} of {units:,}", took[units - fifth : units]),
+    ]
+
+
+def _cost_row(what: str, took: Sequence[float]) -> Row:
+    p50, p95 = np.percentile(np.array(took) * 1_000, [50, 95])
+    found: dict[str, Figure] = dict.fromkeys(COLUMNS)
+    return found | {
+        "what": what,
+        "turns": len(took),
+        "ms p50": round(float(p50), 3),
+        "ms p95": round(float(p95), 3),
+    }
 
 
 def judge(
@@ -144,6 +216,8 @@ def _row(
         "false alarms, same": round(float(alarm[same].mean()), 4) if same.any() else 0.0,
         "false alarms, switch": round(float(alarm[legal].mean()), 4) if legal.any() else 0.0,
         "switches": int(legal.sum()),
+        "ms p50": None,
+        "ms p95": None,
     }
 
 
@@ -177,5 +251,8 @@ def bootstrap(
     for _ in range(RESAMPLES):
         picked = np.concatenate([members[index] for index in chance.integers(0, len(members), len(members))])
         drawn.append(figure(scores[picked], wrong[picked]))
-    low, high = np.nanpercentile(drawn, [2.5, 97.5])
+    known = [value for value in drawn if not np.isnan(value)]
+    if not known:
+        return float("nan"), float("nan")
+    low, high = np.percentile(known, [2.5, 97.5])
     return float(low), float(high)
