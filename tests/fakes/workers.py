@@ -11,6 +11,8 @@ from orchestrator.scheduling.work import (
     Reply,
     ReplyText,
     Report,
+    Score,
+    Scored,
     Speak,
     SpeechPiece,
     Spoke,
@@ -25,10 +27,12 @@ Answer = Callable[[Job], Sequence[Report]]
 
 
 def obliging(job: Job) -> Sequence[Report]:
-    """Hears "hello", replies "You said: …" and speaks 50 ms a character."""
+    """Hears "hello", can score nothing, replies "You said: …" and speaks 50 ms a character."""
     match job.work:
         case Transcribe():
             return [Transcribed(job.id, "hello" if job.work.audio else "")]
+        case Score():
+            return [Scored(job.id)]
         case Understand():
             return [Understood(job.id)]
         case Reply(messages=messages):

@@ -61,6 +61,34 @@ def test_playback_is_followed_for_every_response_that_sounds() -> None:
     assert tuple(e["response_id"] for e in talk.all("output_audio_buffer.stopped")) == both
 
 
+def test_playback_of_a_response_that_still_runs_does_not_end() -> None:
+    """A track that has run dry between two sentences says nothing of the response: it is not told as stopped, and
+    speech cuts what follows."""
+    talk = Talk(kind=LinkKind.CALL)
+    talk.client("response.create")
+    talk.writes("One two three. Four")
+    talk.sounds(1_000)
+    talk.step(on.PlayoutEnded(response(talk)))
+    assert not talk.all("output_audio_buffer.stopped")
+    assert list(talk.heart.sounding) == [response(talk)]
+    talk.hear(300, 0.95)
+    assert flushes(talk) == 1
+
+
+def test_playback_that_makes_room_for_what_has_no_sound_completes_its_response() -> None:
+    """A line break held back behind 40 s of sound is passed over once the track has come nearer: nothing else would end
+    the response."""
+    talk = Talk(kind=LinkKind.CALL)
+    talk.client("response.create")
+    talk.writes("Here is a long story. <br>")
+    talk.sounds(40_000)
+    talk.finishes()
+    talk.spoke()
+    assert not talk.all("response.done")
+    talk.step(on.PlayoutMoved(response(talk), 20_000 * 24))
+    assert talk.last("response.done")["response"]["status"] == "completed"
+
+
 def test_playback_of_a_finished_response_with_a_smiley_is_not_cut() -> None:
     """What has no sound at the end of a message was heard with the rest of it: no event, no cut."""
     talk = Talk(kind=LinkKind.CALL)

@@ -7,8 +7,11 @@ import logging
 import pytest
 
 from modalities.ports import Pcm
+from orchestrator.scheduling.job import Job
+from orchestrator.scheduling.work import Reply, Report, SpeechPiece
+from orchestrator.sessions.rules import SessionRules
 from orchestrator.sessions.runner import SessionRunner
-from tests.fakes.workers import FakeWorkers
+from tests.fakes.workers import FakeWorkers, obliging
 from tests.sessions.running import SILENCE, SPEECH, House, in_house, spoken
 
 
@@ -59,6 +62,25 @@ def test_runner_lets_the_sound_of_a_dropped_guess_go() -> None:
         assert (early.replies_started, early.replies_dropped) == (1, 1), "counted though its session is gone"
 
     in_house(test)
+
+
+def test_runner_keeps_no_sound_that_nobody_takes() -> None:
+    """Sound that comes for work which is none of a synthesiser's, by a worker's fault, is let go at once."""
+
+    def answer(job: Job) -> list[Report]:
+        mistaken = (
+            [SpeechPiece(job.id, 0, 24_000, 2_400, bytes(4_800))] if isinstance(job.work, Reply) else []
+        )
+        return [*mistaken, *obliging(job)]
+
+    async def test(house: House) -> None:
+        session, link = house.open()
+        await spoken(session)
+        await asyncio.sleep(2)
+        assert link.types()[-1] == "response.done"
+        assert session.statistics().pieces == 0
+
+    in_house(test, FakeWorkers(answer), rules=SessionRules(early_replies=False))
 
 
 def test_runner_logs_the_stages_of_a_turn_without_its_words(caplog: pytest.LogCaptureFixture) -> None:

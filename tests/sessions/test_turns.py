@@ -6,6 +6,7 @@ import pytest
 
 from orchestrator.clock import ms
 from orchestrator.sessions import events as on
+from orchestrator.sessions.links import LinkKind
 from orchestrator.sessions.turns import TurnWindow
 from orchestrator.wire import codec
 from tests.sessions.talk import Talk
@@ -26,6 +27,14 @@ def test_turn_window_is_kept_open_by_speech() -> None:
     window.sign(ms(5_000), speaking=True)
     assert window.sign(ms(6_000)).id == first.id
     assert window.sign(ms(8_000)).id != first.id
+
+
+def test_turn_window_is_not_shortened_by_a_sign_that_comes_late() -> None:
+    """A message whose time is estimated before the last sign leaves the window open as long as it was."""
+    window = TurnWindow(ms(1_500))
+    first = window.sign(ms(5_000))
+    window.sign(ms(4_000))
+    assert window.sign(ms(6_400)).id == first.id
 
 
 def test_turn_window_closes_at_the_clients_word() -> None:
@@ -58,4 +67,18 @@ def test_turns_keep_the_messages_of_one_link_in_the_order_in_which_they_came() -
         item = {"type": "message", "role": "user", "content": [part]}
         event = codec.decode_client(json.dumps({"type": "conversation.item.create", "item": item}))
         talk.step(on.ClientSaid("link", event, 0, ms(talk.now_ms - late_ms)))
+    assert talk.history() == [("user", "first\nsecond")]
+
+
+def test_turns_measure_a_link_that_came_back_anew() -> None:
+    """What was known of when a link's messages were sent goes with the link."""
+    talk = Talk()
+    talk.wait(1_000)
+    for text, sent_ms in (("second", 990), ("first", 900)):
+        part = {"type": "input_text", "text": text}
+        item = {"type": "message", "role": "user", "content": [part]}
+        event = codec.decode_client(json.dumps({"type": "conversation.item.create", "item": item}))
+        talk.step(on.ClientSaid("link", event, 0, ms(sent_ms)))
+        talk.step(on.LinkLeft("link"))
+        talk.step(on.LinkJoined("link", LinkKind.WEBSOCKET))
     assert talk.history() == [("user", "first\nsecond")]
