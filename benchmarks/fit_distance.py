@@ -11,7 +11,7 @@ out. The same data give the same file.
 import argparse
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -48,6 +48,8 @@ EITHER_SIGN = frozenset(
 )
 """Features that are no difference by themselves."""
 
+PARTICLES = frozenset({"on", "off", "up", "down", "in", "out"})
+
 DIFFERENCES = (
     "number",
     "half_day",
@@ -73,26 +75,27 @@ SHARES = (
 
 
 def features_of(
-    pairs: Sequence[Pair], observer: Observer, forget: frozenset[str] = frozenset()
+    pairs: Sequence[Pair], observer: Observer, opposites: Mapping[str, str] | None = None
 ) -> NDArray[np.float64]:
-    """Returns one row of features per pair. `forget`: axes of opposites that are taken out of the facts first."""
+    """Returns one row of features per pair. `opposites`: the axes of words, in place of those of the shipped table."""
     rows = []
     for pair in pairs:
-        heard, typed = (forgetting(one, forget) for one in observer.observe(pair))
+        heard, typed = observer.observe(pair)
+        if opposites is not None:
+            heard, typed = by_table(heard, opposites), by_table(typed, opposites)
         rows.append(compared(heard, typed, wording(heard), wording(typed)).features)
     return np.array(rows)
 
 
-def forgetting(observation: Observation, axes: frozenset[str]) -> Observation:
-    """Returns an observation whose words do not lie on these axes."""
-    if not axes:
-        return observation
+def by_table(observation: Observation, opposites: Mapping[str, str]) -> Observation:
+    """Returns an observation whose opposites are those of a table, word by word; particles keep theirs."""
     facts = []
     for fact in observation.facts:
-        if fact.kind != "polarity":
+        word = observation.text[fact.start : fact.stop].lower()
+        if fact.kind != "polarity" or word in PARTICLES:
             facts.append(fact)
-        elif kept := " ".join(part for part in fact.value.split() if part.partition(":")[0] not in axes):
-            facts.append(replace(fact, value=kept))
+        elif word in opposites:
+            facts.append(replace(fact, value=opposites[word]))
     return replace(observation, facts=tuple(facts))
 
 
@@ -125,10 +128,11 @@ def fit(pairs: Sequence[Pair], features: NDArray[np.float64]) -> DistanceModel:
     scale = np.where(rows.std(axis=0) > 1e-6, rows.std(axis=0), 1.0)
     found = _descend(rows / scale, np.tile(truth, 2), np.concatenate([weights, WITHOUT_VECTORS * weights]))
     slopes = found[:-1] / scale
-    scores = capped @ slopes + found[-1]
     consistent = (weights > 0) & ~truth & np.array([pair.type != "paraphrase" for pair in pairs])
-    bar = threshold_for(scores, ~consistent, FALSE_POSITIVES)
-    bias = found[-1] + float(np.log(OPERATING_POINT / (1 - OPERATING_POINT))) - bar
+    bar, blind_bar = (threshold_for(some @ slopes, ~consistent, FALSE_POSITIVES) for some in (capped, blind))
+    # Without vectors the same share of consistent pairs is to lie above the operating point.
+    slopes[NAMES.index("meaning_absent")] += bar - blind_bar
+    bias = float(np.log(OPERATING_POINT / (1 - OPERATING_POINT))) - bar
     kept = {
         name: round(slope * UNIT) for name, slope in zip(NAMES, slopes, strict=True) if round(slope * UNIT)
     }

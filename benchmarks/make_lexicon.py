@@ -65,11 +65,17 @@ def main() -> None:
         print(f"{path.relative_to(ROOT)}: {body.count(chr(10))} lines, {path.stat().st_size / 1e3:.0f} kB")
 
 
-def opposites(wordnet: WordNet) -> list[str]:
-    """Returns lines ``form<tab>axis:side axis:side``, sorted; an axis is named by the two words of its ends."""
+def opposites(wordnet: WordNet, listed: bool = True) -> list[str]:
+    """Returns lines ``form<tab>axis:side axis:side``, sorted; an axis is named by the two words of its ends. Without
+    `listed` the dictionary alone speaks."""
     sides: dict[str, dict[str, str]] = defaultdict(dict)
     forms: dict[str, list[str]] = defaultdict(list)
-    for word, axis, side in [*_listed(), *_direct(wordnet), *_by_prefix(wordnet), *_near(wordnet)]:
+    for word, axis, side in [
+        *(_listed() if listed else ()),
+        *_direct(wordnet),
+        *_by_prefix(wordnet),
+        *_near(wordnet),
+    ]:
         axes = sides[word]
         if word not in NEVER_OPPOSITE and len(axes) < LONGEST_AXES:
             axes.setdefault(axis, side)

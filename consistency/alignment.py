@@ -21,6 +21,9 @@ word stands there; fact: another value of a comparable fact; lost: nothing answe
 _FAMILY_COST = {"equal": 0.0, "form": 0.08, "slip": 0.1, "synonym": 0.3, "kind": 0.5}
 _SHORTEST_SLIP = 4
 _SHORTEST_JOIN = 4
+_SHORTEST_UNDONE = 3
+_UNDOING = ("un", "non")
+"""Prefixes that make the opposite of a word whether or not a dictionary lists it; "dis-" has too many false friends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +90,9 @@ def opposites(one: Unit, other: Unit) -> str:
         for against in other.axes:
             if axis.name == against.name and axis.side != against.side:
                 return axis.name
-    return ""
+    short, long = sorted((one.text, other.text), key=len)
+    undone = len(short) >= _SHORTEST_UNDONE and any(long == prefix + short for prefix in _UNDOING)
+    return f"{short}/{long}" if undone else ""
 
 
 def facts_apart(ours: tuple[Fact, ...], theirs: tuple[Fact, ...]) -> tuple[float, str]:

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from consistency import fingerprint as prints
 from consistency.observation import VECTOR_ONE, Fact, Observation, Token
