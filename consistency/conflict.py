@@ -146,8 +146,8 @@ class Conflicts:
         if scores:
             found = self.compare(a, b, scores)
             best = max(scores, key=_ratio)
-            evidence = (_distance(found, "with the sound"), _forced(best), *evidence)
-            if found.distance > self._rules.suspect and _ratio(best) >= self._rules.fits:
+            evidence = (_distance(found, "with the sound"), _forced(best), *found.evidence, *evidence)
+            if _ratio(best) >= self._rules.fits:
                 return Finding(
                     evidence=evidence,
                     adopted=(heard.id, _reading(heard, other, best.text)),

@@ -162,7 +162,9 @@ class Checker:
             if answer is not None:
                 self._answered(*answer)
         elif isinstance(want, WantScore):
-            scores = forced_scores(report) if isinstance(report, Scored) else ()
+            source = self._sources.get(want.observation_id)
+            rung = source.report.rung if source is not None and source.report is not None else 0
+            scores = forced_scores(report, rung) if isinstance(report, Scored) else ()
             self._note(self._engine.observe(Scores(want.observation_id, scores, want.texts), self._out.now))
         else:
             self._recognised(want.observation_id, want.rung, report)

@@ -99,13 +99,23 @@ def written(event: GiveTokens) -> str:
     return ": ".join(part for part in (event.intent, slots) if part)
 
 
-def forced_scores(report: Scored) -> tuple[ForcedScore, ...]:
-    """Returns how well texts fit the sound, beside what was recognised."""
+def forced_scores(report: Scored, rung: int) -> tuple[ForcedScore, ...]:
+    """Returns how well texts fit the sound, beside what was recognised; from rung 3 on by the second recogniser."""
     heard = report.recognised
     if heard is None:
         return ()
     return tuple(
-        ForcedScore(fit.text, fit.total, fit.mean, fit.lowest, heard.total, heard.mean, heard.lowest)
+        ForcedScore(
+            text=fit.text,
+            total=fit.total,
+            mean=fit.mean,
+            lowest=fit.lowest,
+            recognised_total=heard.total,
+            recognised_mean=heard.mean,
+            recognised_lowest=heard.lowest,
+            apart=tuple((words.recognised, words.text, words.ratio) for words in fit.apart),
+            rung=rung,
+        )
         for fit in report.fits
     )
 

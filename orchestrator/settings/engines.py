@@ -95,7 +95,13 @@ def _options(role: Role, worker: Worker, threads: int, allow_download: bool) -> 
 
 
 def _domain(worker: Worker) -> dict[str, object]:
-    """Returns the domain of an understanding worker as its option. Raises `ConfigError` with all its faults."""
+    tree = domain_tree(worker)
+    return {DOMAIN: tree} if tree else {}
+
+
+def domain_tree(worker: Worker) -> dict[str, object]:
+    """Returns the domain of an understanding worker as its file says it, empty where it has none. Raises `ConfigError`
+    with all its faults."""
     path = worker.domain if isinstance(worker, UnderstandWorker) else None
     if str(path) == "default":
         path = DEFAULT_DOMAIN if DEFAULT_DOMAIN.is_file() else None
@@ -109,7 +115,7 @@ def _domain(worker: Worker) -> dict[str, object]:
         found.append(str(error))
     if found:
         raise ConfigError("\n".join(f"workers.understand.domain: {fault}" for fault in found))
-    return {DOMAIN: tree}
+    return tree
 
 
 def detector(settings: Settings) -> Any:  # a `VoiceActivityDetector`; adapters are built by name

@@ -3,6 +3,7 @@
 from orchestrator.clock import ms, seconds
 from orchestrator.sessions.registry import RegistrySettings
 from orchestrator.sessions.rules import DEFAULT_INSTRUCTIONS, SessionRules
+from orchestrator.settings.agreement import consistency_rules
 from orchestrator.settings.schema import IceServer, Server, Settings
 from orchestrator.transports import call
 from orchestrator.transports.server import ServerOptions
@@ -35,6 +36,7 @@ def registry_settings(settings: Settings) -> RegistrySettings:
         buffer_s=sessions.buffer_s,
         speech_output=speaks,
         early_replies=sessions.early_replies,
+        consistency=consistency_rules(settings),
     )
     return RegistrySettings(
         defaults, rules, settings.server.max_sessions, sessions.log_events, sessions.log_bytes

@@ -13,6 +13,7 @@ Role = Literal["asr", "understand", "llm", "speech"]
 Positive = Annotated[float, Field(gt=0)]
 NotNegative = Annotated[float, Field(ge=0)]
 Count = Annotated[int, Field(ge=1)]
+Share = Annotated[float, Field(ge=0, le=1)]
 
 
 class Section(BaseModel):
@@ -72,6 +73,18 @@ class Sessions(Section):
     draft_every_ms: Annotated[int, Field(ge=100)] = 400
     early_replies: bool = True
     buffer_s: Annotated[float, Field(ge=10, le=1_200)] = 120.0
+
+
+class Consistency(Section):
+    """Whether what a user says in several ways is held against each other before it is answered, and who wins."""
+
+    enabled: bool = True
+    policy: Literal["later", "typed", "confirmed", "ask"] = "later"
+    suspect: Share = 0.5
+    freeze: Share = 0.85
+    connectivity: Share = 0.6
+    compare_ms: NotNegative = 8_000
+    deadline_ms: NotNegative = 1_500
 
 
 class Vad(Section):
@@ -175,6 +188,7 @@ class Settings(Section):
 
     server: Server = Server()
     sessions: Sessions = Sessions()
+    consistency: Consistency = Consistency()
     audio: Audio = Audio()
     workers: Workers = Workers()
     calls: Calls = Calls()
