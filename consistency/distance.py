@@ -26,6 +26,8 @@ UNIT = 10_000
 
 _MOST_EVIDENCE = 6
 _LEAST_SHARE = 0.02
+_SURE = 0.8
+"""A recogniser's word probability from which a differing word is no doubt worth naming."""
 
 NOISY_OR: Mapping[str, float] = {
     "number": 0.95, "half_day": 0.95, "day": 0.95, "fact_other": 0.9, "conflicts": 0.9, "negation": 0.95,
@@ -98,8 +100,22 @@ class TextJudge:
         earlier_first = found if not _turned(a, b) else measure(a, b, ours, theirs)
         related = relate(a, b, earlier_first, ours, theirs)
         distance = self._model.distance(found)
-        evidence = (Evidence("distance", distance), related.evidence, *self._model.evidence(found))
+        evidence = (
+            Evidence("distance", distance),
+            related.evidence,
+            *self._model.evidence(found),
+            *_doubts(found),
+        )
         return Judgement(related.relation, distance, evidence)
+
+
+def _doubts(found: Comparison) -> tuple[Evidence, ...]:
+    """Names the heard word that the recogniser was least sure of among those that differ, where it was unsure of one."""
+    heard = [unit for step in found.steps if step.kind != "equal" for unit in step.ours]
+    least = min(heard, key=lambda unit: unit.probability, default=None)
+    if least is None or least.probability >= _SURE:
+        return ()
+    return (Evidence("confidence", round(least.probability, 4), least.text),)
 
 
 def compared(a: Observation, b: Observation, ours: Wording, theirs: Wording) -> Comparison:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from consistency.distance import DistanceModel, TextJudge, distance, shipped
 from consistency.features import NAMES, compare
-from consistency.observation import Observation
+from consistency.observation import Observation, Word
 from tests.consistency.texts import said, typed
 
 COMMANDS = (
@@ -134,6 +134,19 @@ def test_judge_evidence_names_what_decided() -> None:
     assert [one.name for one in found.evidence[:2]] == ["distance", "relation"]
     assert found.evidence[0].value == found.distance
     assert any("am against pm" in one.about for one in found.evidence)
+
+
+def test_judge_names_the_word_that_the_recogniser_doubted() -> None:
+    """Of the words that differ the least sure one is evidence; sure ones, and equal ones, are not."""
+    heard = said("fly to austin")
+    words = (Word("fly", 0.2, 0, 1), Word("to", 0.9, 1, 2), Word("Austin", 0.41, 2, 3))
+    found = TextJudge().compare(replace(heard, words=words), typed("fly to boston"))
+    assert [(one.value, one.about) for one in found.evidence if one.name == "confidence"] == [
+        (0.41, "austin")
+    ]
+    assert not [
+        one for one in TextJudge().compare(heard, typed("fly to boston")).evidence if one.name == "confidence"
+    ]
 
 
 def test_features_have_one_value_per_name() -> None:
