@@ -110,7 +110,7 @@ class TextJudge:
 
 
 def _doubts(found: Comparison) -> tuple[Evidence, ...]:
-    """Names the heard word that the recogniser was least sure of among those that differ, where it was unsure of one."""
+    """Names the heard word that the recogniser was least sure of among those that differ, if it was unsure of one."""
     heard = [unit for step in found.steps if step.kind != "equal" for unit in step.ours]
     least = min(heard, key=lambda unit: unit.probability, default=None)
     if least is None or least.probability >= _SURE:
