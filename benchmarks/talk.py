@@ -104,9 +104,10 @@ async def _talk(console: Console, count: int, pace_s: float, say: str) -> list[T
                 task = bar.add_task("turns", total=count)
                 for number in range(count):
                     await asyncio.sleep(began_s + number * pace_s - time.monotonic())
-                    at_s = time.monotonic() - began_s
+                    at_s, used_s = time.monotonic() - began_s, server.usage().own_s
                     answer = await talker.ask(asked[number % len(asked)])
-                    told.append(Turn(number + 1, at_s, answer, memory_mib(server.pid)))
+                    used_ms = 1_000 * (server.usage().own_s - used_s)
+                    told.append(Turn(number + 1, at_s, answer, memory_mib(server.pid), used_ms))
                     bar.advance(task)
     return told
 
@@ -121,6 +122,7 @@ def tenths(turns: Sequence[Turn]) -> list[Row]:
                 "turns": f"{part[0].number}–{last.number}",
                 "first text ms": _median([turn.answer.first_text_ms for turn in part]),
                 "first sound ms": _median([turn.answer.first_sound_ms for turn in part]),
+                "server's CPU ms": _mean([turn.server_cpu_ms for turn in part]),
                 "prompt": last.answer.input_tokens,
                 "cached": last.answer.cached_tokens,
                 "most new": max(turn.answer.new_tokens for turn in part),
@@ -131,21 +133,26 @@ def tenths(turns: Sequence[Turn]) -> list[Row]:
 
 
 def claims(turns: Sequence[Turn]) -> list[Claim]:
-    """Returns what a long talk is held to. The first quarter warms up: the second is what the last is compared with."""
+    """Returns what a long talk is held to. The first quarter warms up: the second is what the last is compared with.
+
+    Answer times are shown and decide nothing: what else the machine does is in them, and the model's own cost, which
+    grows with the prompt until that is full.
+    """
     unanswered = sum(turn.answer.status != "completed" for turn in turns)
     found = [Claim("turns without a complete answer", unanswered == 0, unanswered)]
     quarters = _parts(turns, 4)
     if len(quarters) < 4:
         return found
     early, late = quarters[1], quarters[3]
-    ratio = _median([turn.answer.first_text_ms for turn in late]) / max(
-        _median([turn.answer.first_text_ms for turn in early]), 1
+    ratio = _mean([turn.server_cpu_ms for turn in late]) / max(
+        _mean([turn.server_cpu_ms for turn in early]), 1
     )
     most = max(turn.answer.new_tokens for turn in turns[1:])
     grown = _without_llm(late[-1]) / max(_without_llm(early[-1]), 1)
     return [
         *found,
-        Claim("first text, last quarter / second quarter, ≤ 1.25", ratio <= 1.25, round(ratio, 2)),
+        Claim("the server's own processor time a turn, last quarter / second quarter, ≤ 1.25",
+              ratio <= 1.25, round(ratio, 2)),
         Claim(f"tokens of a prompt computed anew, ≤ {MOST_NEW_TOKENS}", most <= MOST_NEW_TOKENS, most),
         Claim("memory of server and workers but the language model's, same quarters, ≤ 1.05",
               grown <= 1.05, round(grown, 3)),
@@ -161,6 +168,10 @@ def _parts(turns: Sequence[Turn], count: int) -> list[Sequence[Turn]]:
     edges = [round(n * len(turns) / count) for n in range(count + 1)]
     parts = [turns[start:stop] for start, stop in itertools.pairwise(edges)]
     return [part for part in parts if part]
+
+
+def _mean(values: Sequence[float]) -> float:
+    return round(statistics.fmean(values), 1)
 
 
 def _median(values: Sequence[float]) -> float:

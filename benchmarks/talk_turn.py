@@ -33,12 +33,14 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A turn, when it was asked, and the memory of the server's processes behind it."""
+    """A turn, when it was asked, what the server's processes hold behind it, and the server's own processor time for it
+    (models apart)."""
 
     number: int
     at_s: float
     answer: Answer
     memory_mib: Mapping[str, float]
+    server_cpu_ms: float
 
     def row(self) -> Row:
         answer = self.answer
@@ -52,6 +54,7 @@ class Turn:
             "input_tokens": answer.input_tokens,
             "cached_tokens": answer.cached_tokens,
             "output_tokens": answer.output_tokens,
+            "server_cpu_ms": round(self.server_cpu_ms),
             **{f"{name}_mib": round(mib, 1) for name, mib in self.memory_mib.items()},
         }
 

@@ -10,11 +10,9 @@ from benchmarks.talk_plot import draw
 from benchmarks.talk_turn import Answer, Turn, memory_mib
 
 
-def turn(
-    number: int, text_ms: float = 500, new: int = 30, mib: float = 100, status: str = "completed"
-) -> Turn:
-    answer = Answer(status, text_ms, text_ms + 200, text_ms + 900, 1_000, 1_000 - new, 20)
-    return Turn(number, number * 10.0, answer, {"server": mib, "llm": 300.0 + number})
+def turn(number: int, cpu_ms: float = 50, new: int = 30, mib: float = 100, status: str = "completed") -> Turn:
+    answer = Answer(status, 500, 700, 900, 1_000, 1_000 - new, 20)
+    return Turn(number, number * 10.0, answer, {"server": mib, "llm": 300.0 + number}, cpu_ms)
 
 
 def test_claims_hold_for_a_talk_that_stays_as_it_is() -> None:
@@ -25,14 +23,14 @@ def test_claims_hold_for_a_talk_that_stays_as_it_is() -> None:
 @pytest.mark.parametrize(
     ("late", "fails"),
     [
-        ({"text_ms": 700}, "first text"),
+        ({"cpu_ms": 70}, "processor time"),
         ({"new": 400}, "computed anew"),
         ({"mib": 130}, "memory"),
         ({"status": "failed"}, "without a complete answer"),
     ],
 )
 def test_claims_fail_for_what_grows(late: dict[str, float], fails: str) -> None:
-    """A last quarter that is slower, computes its history again, or holds more, is told by the claim about it."""
+    """A last quarter that costs more, computes its history again, or holds more, is told by the claim about it."""
     turns = [turn(n, **(late if n > 30 else {})) for n in range(1, 41)]  # type: ignore[arg-type]
     failed = [claim.text for claim in claims(turns) if not claim.holds]
     assert len(failed) == 1
@@ -46,7 +44,7 @@ def test_claims_about_growth_need_turns_to_compare() -> None:
 
 def test_tenths_cover_every_turn_once_and_tell_the_worst() -> None:
     """Medians of times, the last turn's tokens and memory, and the most that any turn computed."""
-    rows = tenths([turn(n, text_ms=n, new=200 if n == 12 else 20) for n in range(1, 26)])
+    rows = tenths([turn(n, cpu_ms=n, new=200 if n == 12 else 20) for n in range(1, 26)])
     assert len(rows) == 10
     assert str(rows[0]["turns"]).startswith("1–")
     assert str(rows[-1]["turns"]).endswith("–25")
