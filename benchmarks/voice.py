@@ -258,7 +258,7 @@ def _told(case: Case, lines: Sequence[Mapping[str, Any]]) -> list[Row]:
     for name in ("end_point_ms", "transcript_ms", "first_token_ms", "first_sentence_ms", "first_sound_ms"):
         known = sorted(line[name] for line in lines if isinstance(line.get(name), int | float))
         row[name.removesuffix("_ms")] = round(known[len(known) // 2]) if known else None
-    row["early"] = sum(bool(line.get("early")) for line in lines)
+    row["early"] = sum(line.get("early") in ("reply", "transcript") for line in lines)
     return [row]
 
 

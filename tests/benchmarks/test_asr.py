@@ -43,10 +43,14 @@ def test_judge_latency_leaves_longer_utterances_out() -> None:
     assert outcome.holds
 
 
-def test_judge_rates_compares_with_the_quickest_plain_use_of_the_stock_library() -> None:
-    """Two models of one thread may be quicker than one of two; the slower is no yardstick."""
+@pytest.mark.parametrize("quickest", ["stock", "stock, workers", "stock, batched"])
+@pytest.mark.parametrize("users", [1, 8])
+def test_judge_rates_compares_with_the_quickest_use_of_the_stock_library(quickest: str, users: int) -> None:
+    """Whichever way is quickest is the yardstick, for eight users too where it is quickest for one: they could queue."""
     outcome = Outcome("asr", {})
-    rates = {"stock": {8: 1.0}, "stock, workers": {8: 2.0}, "ours": {8: 10.0}, "ours, in a worker": {8: 9.0}}
+    rates = {name: {1: 1.0, 8: 1.0} for name in ("stock", "stock, workers", "stock, batched")}
+    rates |= {"ours": {1: 10.0, 8: 10.0}, "ours, in a worker": {1: 9.0, 8: 9.0}}
+    rates[quickest][users] = 2.0
     judge_rates(rates, outcome)
     assert outcome.figures["throughput ratio"] == 5.0
     assert not outcome.holds

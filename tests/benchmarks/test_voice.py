@@ -107,3 +107,10 @@ def test_speech_stops_behind_its_last_sound() -> None:
     sound[: RATE_HZ // 2] += 8_000 * np.sin(np.arange(RATE_HZ // 2) / 20)
     assert speech_stop(sound.astype(np.int16)) == pytest.approx(RATE_HZ // 2, abs=RATE_HZ // 100)
     assert speech_stop(np.zeros(RATE_HZ, np.int16)) == 0
+
+
+def test_told_counts_answers_of_which_something_had_been_begun() -> None:
+    """What the server logs of each turn; "none" is nothing begun."""
+    lines = [{"early": early, "transcript_ms": 200.0} for early in ("reply", "transcript", "none")]
+    (row,) = voice._told(cases()[0], lines)
+    assert (row["turns"], row["early"], row["transcript"]) == (3, 2, 200)
