@@ -9,11 +9,18 @@ from typing import ClassVar
 from orchestrator.clock import MonotonicClock
 from orchestrator.errors import ChoraleError
 from orchestrator.observability.loop_lag import LoopLag
+from orchestrator.recording.recorder import SessionRecorder
 from orchestrator.scheduling.dispatcher import Dispatcher
 from orchestrator.sessions.registry import Registry
 from orchestrator.settings import Settings
 from orchestrator.settings.engines import as_installed, detector, lacks_piper, worker_specs
-from orchestrator.settings.parts import call_settings, registry_settings, server_options, url_of
+from orchestrator.settings.parts import (
+    call_settings,
+    recording_settings,
+    registry_settings,
+    server_options,
+    url_of,
+)
 from orchestrator.transports.auth import Gate, SecretBook
 from orchestrator.transports.entrance import Entrance
 from orchestrator.transports.http import make_app
@@ -41,6 +48,12 @@ class CannotListen(ChoraleError):
     code: ClassVar[str] = "cannot_listen"
 
 
+class CannotRecord(ChoraleError):
+    """The folder of the recordings cannot be written to."""
+
+    code: ClassVar[str] = "cannot_record"
+
+
 class Application:
     """A server, ready to `run`. Everything it is made of is made here and told about each other once."""
 
@@ -57,7 +70,9 @@ class Application:
         self._dispatcher = Dispatcher(self._pool, clock)
         self._voice = VoiceActivity(detector(settings))
         directory = registry_settings(settings)
-        self._registry = Registry(directory, clock, self._dispatcher, self._voice)
+        recording = recording_settings(settings)
+        self._recorder = SessionRecorder(recording) if recording is not None else None
+        self._registry = Registry(directory, clock, self._dispatcher, self._voice, self._recorder)
         self._entrance = Entrance(
             Gate(ring, SecretBook(server.max_secrets)), server.origins, server.hosts, clock
         )
@@ -94,12 +109,15 @@ class Application:
     async def run(self, on_ready: Callable[[str], None] = lambda _: None) -> None:
         """Serves until `stop`; then returns with everything ended. `on_ready` gets the URL once every worker is ready.
 
-        Raises `CannotListen`.
+        Raises `CannotListen`, `CannotRecord`.
         """
         server = self._settings.server
+        self._start_recorder()
         try:
             sockets = listen(server.host, server.port)
         except OSError as error:
+            if self._recorder is not None:
+                self._recorder.close()
             raise CannotListen(
                 f"cannot listen on {server.host}:{server.port}: {error.strerror}. "
                 "Another server may run there; choose a port with --port or CHORALE_SERVER__PORT"
@@ -125,6 +143,16 @@ class Application:
         for task in (working, serving):
             if not task.cancelled():
                 task.result()  # what broke by itself is not passed over
+
+    def _start_recorder(self) -> None:
+        """Raises `CannotRecord`: who wants sessions to be written down is told now that none would be."""
+        if self._recorder is None:
+            return
+        try:
+            self._recorder.start()
+        except OSError as error:
+            folder = self._settings.recording.dir
+            raise CannotRecord(f"recording.dir: cannot write to {folder}: {error.strerror}") from None
 
     async def _tell_when_ready(self, url: str, on_ready: Callable[[str], None]) -> None:
         await self._server.listening.wait()
@@ -155,6 +183,8 @@ class Application:
         await asyncio.gather(working, return_exceptions=True)
         self._dispatcher.close()
         self._voice.close()
+        if self._recorder is not None:
+            await asyncio.to_thread(self._recorder.close)
         self.loop_lag.close()
         lag = self.loop_lag.statistics()
         log.info(

@@ -7,7 +7,7 @@ last one that says how the recording ended. What has been written is never chang
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
@@ -17,7 +17,6 @@ from orchestrator.recording import lines, notation
 from orchestrator.recording.lines import JournalDamaged
 from orchestrator.recording.sound import Block, Delivery, deliveries, unfold
 from orchestrator.sessions.events import Event
-from orchestrator.sessions.rules import SessionRules
 from orchestrator.sessions.session import Session as Heart
 from orchestrator.wire.session import Session as SessionView
 
@@ -37,7 +36,7 @@ class Header(Struct, frozen=True, omit_defaults=True):
     began: float
     tag: str
     session: SessionView
-    rules: SessionRules
+    rules: dict[str, Any]
     redact: tuple[Redaction, ...] = ()
 
 

@@ -92,7 +92,7 @@ def write_effect(effect: do.Effect, secret: bytes, key: bytes = b"") -> WrittenE
     """Returns an effect without the session's secret. `key`: the digest tells nothing to those who do not have it."""
     data = _encoder.encode(effect)
     if secret:
-        data = data.replace(secret, b"")
+        data = data.replace(b'"secret":"%b"' % secret, b'"secret":""')  # as `Extension` shows it
     return WrittenEffect(type(effect).__name__, data, digest_of(data, key))
 
 

@@ -14,7 +14,7 @@ KEPT = frozenset(
     {
         "type", "role", "status", "object", "kind", "code", "reason", "format", "rate", "finish_reason", "language",
         "model", "act", "conversation", "tool_choice", "modality", "output_modalities", "events",
-        "id", "param", "early", "rung", "truncation", "eagerness", "voice", "engine",
+        "id", "param", "early", "rung", "truncation", "max_output_tokens", "include", "eagerness", "voice", "engine",
     }
 )  # fmt: skip
 """Names whose strings stay, besides those that end in ``_id``."""

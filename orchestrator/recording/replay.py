@@ -10,14 +10,14 @@ from itertools import zip_longest
 from orchestrator.errors import ChoraleError
 from orchestrator.recording.journal import Done, Header, Journal, Standing, Step, standing_of
 from orchestrator.recording.notation import WrittenEffect, write_effect
+from orchestrator.recording.written_rules import read_rules
+from orchestrator.sessions.rules import SessionRules
 from orchestrator.sessions.session import Session as Heart
 
 MOST_DIFFERENCES = 20
 """Once two hearts differ, nearly everything after it does: the first ones tell why."""
 
 _SHOWN = 400
-
-MakeHeart = Callable[[Header], Heart]
 
 
 class NotReplayable(ChoraleError):
@@ -52,21 +52,23 @@ class Replayed:
         return not self.differences
 
 
-def make_heart(header: Header) -> Heart:
-    """Returns a heart as the recorded session had one. Its secret is empty: it is in no recording."""
-    return Heart(header.session, header.rules, header.tag, "", 0)
+def make_heart(header: Header, today: SessionRules | None = None) -> Heart:
+    """Returns a heart as the recorded session had one, judged by the code of `today`. Its secret is empty: it is in no
+    recording."""
+    return Heart(header.session, read_rules(header.rules, today), header.tag, "", 0)
 
 
 def replay(
-    journal: Journal, on_step: Callable[[int], None] | None = None, heart: MakeHeart = make_heart
+    journal: Journal, today: SessionRules | None = None, on_step: Callable[[int], None] | None = None
 ) -> Replayed:
-    """Replays a journal. `on_step` is told how many steps were fed, now and then. Raises `NotReplayable` for a
+    """Replays a journal. `today`: rules whose code judges (nobody, if left out). `on_step` is told how many steps were
+    fed, now and then. Raises `NotReplayable` for a
     recording whose text was blanked, `JournalDamaged`."""
     if "text" in journal.header.redact:
         raise NotReplayable(
             f"{journal.name}: its text was blanked, so that it cannot be replayed exactly; its times can be read"
         )
-    player = _Player(heart(journal.header))
+    player = _Player(make_heart(journal.header, today))
     for step in journal.steps():
         if player.differences_are_enough:
             break

@@ -22,6 +22,7 @@ from orchestrator.recording.lines import seal
 from orchestrator.recording.notation import WrittenEffect, digest_of, write_effect, write_event
 from orchestrator.recording.redaction import redact
 from orchestrator.recording.sound import Block, Mark, fold
+from orchestrator.recording.written_rules import write_rules
 from orchestrator.sessions.effects import Effect
 from orchestrator.sessions.events import Event
 from orchestrator.sessions.rules import SessionRules
@@ -58,7 +59,7 @@ class Scribe:
         view = opening.view
         if view.chorale is not UNSET:
             view = structs.replace(view, chorale=structs.replace(view.chorale, secret=""))
-        session, rules = Raw(self._said(view)), Raw(self._said(opening.rules))
+        session, rules = Raw(self._said(view)), Raw(self._said(write_rules(opening.rules)))
         header = Header(
             self._number(), VERSION, version("chorale"), opening.began, opening.tag,
             session, rules, opening.redact,  # type: ignore[arg-type]  # as JSON, which is what it becomes
@@ -82,9 +83,9 @@ class Scribe:
         self._offset += len(block)
         return line, block
 
-    def end(self, reason: str) -> bytes:
-        """Returns the last line."""
-        return _line(EndLine(self._number(), reason))
+    def end(self, reason: str, number: int | None = None) -> bytes:
+        """Returns the last line. `number`: how many lines there are, where what was made last was not written."""
+        return _line(EndLine(self._number() if number is None else number, reason))
 
     def _number(self) -> int:
         self._n += 1

@@ -69,6 +69,7 @@ class Recording:
     scribe: Scribe | None = None
     files: dict[str, int] = field(default_factory=dict)
     whole: int = 0
+    lines: int = 0
     written: int = 0
     is_dirty: bool = False
 
@@ -189,6 +190,7 @@ class Writer:
             rest = rest[count:]
         if suffix == JOURNAL_SUFFIX:
             recording.whole += len(data)
+            recording.lines += 1
         recording.is_dirty = True
 
     def _give_up(self, recording: Recording, reason: str) -> None:
@@ -202,7 +204,7 @@ class Writer:
         if journal is not None and recording.scribe is not None:
             try:
                 os.ftruncate(journal, recording.whole)  # without the line that had no room
-                self._append(recording, JOURNAL_SUFFIX, recording.scribe.end(reason))
+                self._append(recording, JOURNAL_SUFFIX, recording.scribe.end(reason, recording.lines))
             except OSError:
                 pass  # then it ends as after a crash
         self._close(recording)

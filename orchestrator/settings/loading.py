@@ -56,6 +56,7 @@ def _across(tree: Tree, variables: Mapping[str, str]) -> list[str]:
         server = Server.model_validate(tree.get("server", {}))
     except ValidationError:
         return found
+    found += _recording(tree)
     if server.key_file is None and not is_loopback(server.host):
         found.append(
             f"server.key_file: expected a key file, since server.host {server.host} can be reached from other "
@@ -68,11 +69,19 @@ def _across(tree: Tree, variables: Mapping[str, str]) -> list[str]:
     return found
 
 
+def _recording(tree: Tree) -> list[str]:
+    written = tree.get("recording")
+    if isinstance(written, dict) and written.get("enabled") is True and not written.get("dir"):
+        return ["recording.dir: expected a folder, since recording.enabled is true"]
+    return []
+
+
 _FILES = (
     ("server", "key_file"),
     ("server", "tls", "cert"),
     ("server", "tls", "key"),
     ("workers", "understand", "domain"),
+    ("recording", "dir"),
 )
 
 

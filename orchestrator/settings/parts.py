@@ -1,6 +1,8 @@
 """The configuration as the parts of the server want it: each in its own words and units."""
 
 from orchestrator.clock import ms, seconds
+from orchestrator.recording.recorder import RecordingSettings
+from orchestrator.recording.writer import Room
 from orchestrator.sessions.registry import RegistrySettings
 from orchestrator.sessions.rules import DEFAULT_INSTRUCTIONS, SessionRules
 from orchestrator.settings.agreement import consistency_rules
@@ -66,6 +68,15 @@ def server_options(server: Server) -> ServerOptions:
         certificate=server.tls.cert if server.tls else None,
         certificate_key=server.tls.key if server.tls else None,
     )
+
+
+def recording_settings(settings: Settings) -> RecordingSettings | None:
+    """Returns how sessions are written down; None where none is."""
+    recording = settings.recording
+    if recording.dir is None:
+        return None
+    room = Room(recording.max_bytes, recording.max_total_bytes, recording.retention_days)
+    return RecordingSettings(recording.dir, recording.enabled, room, recording.redact)
 
 
 def url_of(server: Server, port: int) -> str:

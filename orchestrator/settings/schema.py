@@ -183,6 +183,17 @@ class Logging(Section):
     format: Literal["auto", "json", "human"] = "auto"
 
 
+class Recording(Section):
+    """Whether sessions are written down, where, for how long, and how much of them (docs/replay.md)."""
+
+    dir: Path | None = None
+    enabled: bool = False
+    retention_days: Positive | None = 30.0
+    max_bytes: Annotated[int, Field(ge=65_536)] = 268_435_456
+    max_total_bytes: Annotated[int, Field(ge=65_536)] = 10_737_418_240
+    redact: tuple[Literal["text", "sound"], ...] = ()
+
+
 class Settings(Section):
     """The whole configuration."""
 
@@ -193,6 +204,7 @@ class Settings(Section):
     workers: Workers = Workers()
     calls: Calls = Calls()
     models: Models = Models()
+    recording: Recording = Recording()
     logging: Logging = Logging()
 
 

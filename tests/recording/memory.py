@@ -15,7 +15,12 @@ class MemoryTap:
     """Writes one session down into memory."""
 
     def __init__(
-        self, view: SessionView, rules: SessionRules, tag: str = "T", secret: str = "secret", began: float = 0.0
+        self,
+        view: SessionView,
+        rules: SessionRules,
+        tag: str = "T",
+        secret: str = "secret",
+        began: float = 0.0,
     ) -> None:
         self._scribe = Scribe(Opening(view, rules, tag, secret, began))
         self.data = bytearray(self._scribe.header())

@@ -14,6 +14,7 @@ from orchestrator.sessions.links import LinkKind, SessionRequest
 from orchestrator.sessions.registry import Registry, RegistrySettings
 from orchestrator.sessions.rules import SessionRules
 from orchestrator.sessions.runner import SessionRunner
+from orchestrator.sessions.tap import Recorder
 from orchestrator.wire import codec
 from orchestrator.workers.voice_activity import VoiceActivity
 from tests.fakes.links import FakeLink
@@ -50,9 +51,14 @@ class House:
         self.dispatcher = Dispatcher(workers, clock)
         self.dispatcher.start()
         self.detector = VoiceActivity(LoudnessDetector())
+        recorder: Recorder | None = settings.pop("recorder", None)
         rules = settings.pop("rules", SessionRules(grace_us=10 * US_PER_S))
         self.registry = Registry(
-            RegistrySettings(defaults=view(), rules=rules, **settings), clock, self.dispatcher, self.detector
+            RegistrySettings(defaults=view(), rules=rules, **settings),
+            clock,
+            self.dispatcher,
+            self.detector,
+            recorder,
         )
 
     def open(self, kind: LinkKind = LinkKind.WEBSOCKET) -> tuple[SessionRunner, FakeLink]:
