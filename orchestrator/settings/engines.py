@@ -4,6 +4,8 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from modalities.adapters import registry
 from modalities.adapters.options import settings_from
 from modalities.adapters.packages import package_folder
@@ -12,8 +14,8 @@ from modalities.tokens.ontology import domain_from
 from orchestrator import models
 from orchestrator.errors import ChoraleError, ConfigError
 from orchestrator.settings.layers import read_yaml
-from orchestrator.settings.schema import Role, Settings, UnderstandWorker, Worker, usable_cores
-from orchestrator.workers.engines import DOMAIN
+from orchestrator.settings.schema import LlmWorker, Role, Settings, UnderstandWorker, Worker, usable_cores
+from orchestrator.workers.engines import DOMAIN, LANGUAGE_MODEL
 from orchestrator.workers.spec import WorkerSpec
 
 _ADAPTER_ROLES: dict[Role, registry.Role] = {
@@ -79,6 +81,10 @@ def _options(role: Role, worker: Worker, threads: int, allow_download: bool) -> 
         known = {field.name for field in fields(registry.settings_of(adapter, worker.engine))}
         found = models.resolve(role, worker.engine, worker.model, allow_download=allow_download)
         own_options = dict(worker.options)
+        if role == "understand" and LANGUAGE_MODEL in own_options:
+            own_options[LANGUAGE_MODEL] = _language_model(
+                own_options[LANGUAGE_MODEL], threads, allow_download
+            )
         if "second" in known and isinstance(second := own_options.get("second"), str):
             # A second model of the same engine is named like the first: by name, path or hub.
             more = models.resolve(role, worker.engine, second, allow_download=allow_download)
@@ -87,11 +93,23 @@ def _options(role: Role, worker: Worker, threads: int, allow_download: bool) -> 
         options = (
             {name: value for name, value in shared.items() if name in known} | found.options | own_options
         )
-        own = {name: value for name, value in options.items() if name != DOMAIN}
+        own = {name: value for name, value in options.items() if name not in {DOMAIN, LANGUAGE_MODEL}}
         settings_from(registry.settings_of(adapter, worker.engine), worker.engine, own)
     except ModalityError as error:
         raise ConfigError(f"workers.{role}: {error}") from None
     return options
+
+
+def _language_model(settings: object, threads: int, allow_download: bool) -> dict[str, object]:
+    """Returns the engine and options of the model that an understanding worker asks, its files found. Raises
+    `ConfigError`, `ModelMissing`."""
+    key = f"workers.understand.options.{LANGUAGE_MODEL}"
+    try:
+        worker = LlmWorker.model_validate(settings)
+    except ValidationError as error:
+        faults = [f"{key}.{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors()]
+        raise ConfigError("\n".join(faults)) from None
+    return {"engine": worker.engine, "options": _options("llm", worker, threads, allow_download)}
 
 
 def _domain(worker: Worker) -> dict[str, object]:

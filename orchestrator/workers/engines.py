@@ -8,7 +8,9 @@ from orchestrator.workers.desk import Craft
 from orchestrator.workers.frames import Configure
 
 DOMAIN = "domain"
-"""The one option that is not the engine's: the domain dictionary of an understanding worker."""
+"""An option that is not the engine's: the domain dictionary of an understanding worker."""
+LANGUAGE_MODEL = "language_model"
+"""Another: the engine and options of the language model that finds intents and slots, where examples do not."""
 
 
 def load(configure: Configure) -> Craft:
@@ -24,7 +26,14 @@ def load(configure: Configure) -> Craft:
             from orchestrator.workers.understand import TextUnderstander
 
             domain = domain_from(configure.options.get(DOMAIN, {}))
-            return TextUnderstander(ExampleUnderstander(_engine("embed", configure), domain))
+            embedder = _engine("embed", configure)
+            model = configure.options.get(LANGUAGE_MODEL)
+            if isinstance(model, dict):
+                from modalities.tokens.understand_by_model import ModelUnderstander
+
+                language_model = _built("llm", model["engine"], model["options"])
+                return TextUnderstander(ModelUnderstander(embedder, language_model, domain))
+            return TextUnderstander(ExampleUnderstander(embedder, domain))
         case "llm":
             from orchestrator.workers.reply import Replier
 
@@ -37,8 +46,12 @@ def load(configure: Configure) -> Craft:
 
 def _engine(role: Role, configure: Configure) -> Any:  # a port of `modalities.ports`, by role
     """Builds an engine by its name, or by ``package.module:factory``: anybody's own, called with the options."""
-    options = {name: value for name, value in configure.options.items() if name != DOMAIN}
-    module, colon, factory = configure.engine.partition(":")
+    own = {name: value for name, value in configure.options.items() if name not in {DOMAIN, LANGUAGE_MODEL}}
+    return _built(role, configure.engine, own)
+
+
+def _built(role: Role, engine: str, options: dict[str, Any]) -> Any:  # a port of `modalities.ports`, by role
+    module, colon, factory = engine.partition(":")
     if colon:
         return getattr(import_module(module), factory)(options)
-    return build(role, configure.engine, options)
+    return build(role, engine, options)

