@@ -17,7 +17,6 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize  # type: ignore[import-untyped]
 
 import consistency
 from benchmarks.consistency_pairs import Observer, Pair, read_pairs
@@ -148,6 +147,9 @@ def _descend(
     rows: NDArray[np.float64], truth: NDArray[np.bool_], weights: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Returns slopes and bias of least weighted log loss plus a ridge, slopes of differences not negative."""
+    # Only who fits needs scipy: the benchmarks that import this module run without it.
+    from scipy.optimize import minimize  # type: ignore[import-untyped]
+
     signs = np.where(truth, 1.0, -1.0)
 
     def loss(point: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
