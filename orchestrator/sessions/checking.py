@@ -104,7 +104,8 @@ class Checker:
         """Something was said, typed, captioned or sent by a form."""
         self._sources[source.id] = source
         if len(self._sources) > MOST_SOURCES:
-            self._sources.popitem(last=False)
+            _, oldest = self._sources.popitem(last=False)
+            self._let_go(oldest)
         if not self._checks(source):
             self._let_stand(source)
             return
@@ -286,14 +287,28 @@ class Checker:
         self._deadlines.pop(unit, None)
         first, standing = self._engine.standing()
         for source in list(self._sources.values()):
-            if source.unit < first or source.modality == "caption":
+            if source.unit != unit and (source.unit < first or source.unit in self._deadlines):
                 continue
-            if source.unit != unit and source.unit in self._deadlines:
+            if source.modality == "caption":
+                self._release(source)
                 continue
             reading = standing.get(source.id)
             self._set_aside(source, reading)
             text = source.text if reading is None or source.modality != "speech" else reading.text
             self._settle(source, text)
+
+    def _let_go(self, source: Source) -> None:
+        """Nothing is held against this any more: its words stand as they are."""
+        if source.modality == "caption":
+            self._release(source)
+        else:
+            self._settle(source, source.text if source.told is None else source.told)
+
+    def _release(self, caption: Source) -> None:
+        """A caption holds its item too. Where nothing was recognised there, nobody else lets the item go."""
+        entry = self._conversation.get(caption.item_id)
+        if entry is not None and caption.item_id not in self._sources:
+            entry.unsettled = False
 
     def _set_aside(self, source: Source, reading: Observation | None) -> None:
         """Leaves words out of prompts that lost a conflict, or a form whose tokens were rolled back."""

@@ -186,20 +186,14 @@ class Conversation:
         entry.item = structs.replace(entry.item, content=parts)
 
     def cut(self, item_id: str, heard: str) -> None:
-        """Cuts an assistant's message to what was heard: on the item itself and in every later prompt."""
+        """Cuts an assistant's message to what was heard: on the item itself, where it was taken back too, and in every
+        later prompt."""
         entry = self._by_id.get(item_id)
-        if entry is None or not isinstance(entry.item, Message):
-            return
-        entry.heard = heard
-        parts = tuple(
-            structs.replace(part, transcript=heard)
-            if isinstance(part, OutputAudio)
-            else structs.replace(part, text=heard)
-            if isinstance(part, OutputText)
-            else part
-            for part in entry.item.content
-        )
-        entry.item = structs.replace(entry.item, content=parts)
+        if entry is not None:
+            entry.heard = heard
+            entry.item = _cut(entry.item, heard)
+        elif item_id in self._gone:
+            self._gone[item_id] = _cut(self._gone[item_id], heard)
 
     def prompt(self, instructions: str, foreseen: Entry | None = None) -> tuple[PromptMessage, ...]:
         """Returns the instructions and the newest items that fit `prompt_chars`, oldest first; with `foreseen` as it
@@ -238,6 +232,20 @@ class Conversation:
             if self._entries[at] is entry:
                 return at
         raise KeyError(entry.id)
+
+
+def _cut(item: Item, heard: str) -> Item:
+    if not isinstance(item, Message):
+        return item
+    parts = tuple(
+        structs.replace(part, transcript=heard)
+        if isinstance(part, OutputAudio)
+        else structs.replace(part, text=heard)
+        if isinstance(part, OutputText)
+        else part
+        for part in item.content
+    )
+    return structs.replace(item, content=parts)
 
 
 def _whole_blocks(entries: list[Entry], cut: Entry, block: int) -> list[Entry]:

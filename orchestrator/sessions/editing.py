@@ -99,9 +99,10 @@ class Editor:
 
     def caption(self, event: client.GiveCaption) -> None:
         """Holds a client's own transcript of an utterance against ours. Raises `WireError` where nobody spoke."""
-        utterance = self._listener.speaking
-        if utterance is not None and utterance.item_id == event.item_id:
-            unit, start, stop = self._turns.turn.id, utterance.began_us, self._out.now
+        utterance = self._listener.said_as(event.item_id)
+        if utterance is not None:
+            unit = 0 if utterance.turn is None else utterance.turn.id
+            start, stop = utterance.began_us, max(utterance.began_us, utterance.stop_us or self._out.now)
         else:
             place = self._checker.place(event.item_id)
             if place is None:

@@ -66,6 +66,7 @@ class Hearing:
         entry = self._conversation.get(item_id)
         if entry is None:
             if self._conversation.taken_back(item_id) is not None:
+                self._conversation.cut(item_id, "")  # it was taken back since nothing of it was heard
                 self._out.emit(wire.ItemTruncated(item_id, content_index, audio_end_ms))
                 return
             raise WireError("item_truncate_invalid_item_id", f"There is no item '{item_id}'", "item_id")

@@ -99,10 +99,10 @@ class Listener:
         answer = None if utterance is None or utterance.early is None else utterance.early.answer
         return "" if answer is None else answer.text.strip()
 
-    @property
-    def speaking(self) -> Utterance | None:
-        """The utterance that is going on."""
-        return self._open
+    def said_as(self, item_id: str) -> Utterance | None:
+        """Returns the utterance that is to become this item, or is being recognised as it; None where there is none."""
+        under_way = (self._open, *self._jobs.values())
+        return next((one for one in under_way if one is not None and one.item_id == item_id), None)
 
     def take(self) -> tuple[Heard, ...]:
         """Returns the final transcripts that came in since the last call."""
@@ -247,6 +247,7 @@ class Listener:
         self._buffer_start = stop
         utterance.stop = stop
         utterance.answered = create_response
+        utterance.shown = self._is_shown(utterance)
         item = Message(
             role="user",
             content=(InputAudio(),),
@@ -293,6 +294,7 @@ class Listener:
     def transcribe_clip(self, item_id: str, clip: str, turn: Turn | None) -> None:
         """Transcribes the sound that a client put into an item of its own."""
         utterance = Utterance(item_id, 0, self._out.now, turn, stop=0, added=True)
+        utterance.shown = self._is_shown(utterance)
         self._recognise(utterance, transcribe_work(self._view, 0, 0, clip))
         if self.ear.state is not Ear.HEARING:
             self.ear.on(EarEvent.COMMITTED)
@@ -366,7 +368,7 @@ class Listener:
     def tell(self, heard: Heard, text: str) -> None:
         """Tells the client what was said in the end: `text`, which need not be what was recognised. Once for each."""
         utterance = heard.utterance
-        if utterance is None or self._view.audio.input.transcription is None:
+        if utterance is None or not self._is_shown(utterance):
             return
         rest = utterance.agreement.final(text)
         if rest:
@@ -377,9 +379,15 @@ class Listener:
     def _failed(self, utterance: Utterance, report: Failed) -> Heard:
         self._conversation.set_transcript(utterance.item_id, "")
         error = wire.ErrorBody(type="server_error", message=report.message, code=report.code)
-        if self._view.audio.input.transcription is not None:
+        if self._is_shown(utterance):
             self._out.emit(wire.TranscriptionFailed(utterance.item_id, 0, error))
         return Heard(utterance.item_id, "", utterance.turn, utterance.answered, error, utterance.times)
 
+    def _is_shown(self, utterance: Utterance) -> bool:
+        """Whether a client waits for the end of this transcript: who turns transcription off waits for what is under
+        way."""
+        return utterance.shown or self._view.audio.input.transcription is not None
+
     def _delta(self, utterance: Utterance, text: str) -> None:
+        utterance.shown = True
         self._out.emit(wire.TranscriptionDelta(utterance.item_id, 0, text))

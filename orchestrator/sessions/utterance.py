@@ -24,7 +24,7 @@ class Attempt:
 class Utterance:
     """A stretch of the user's speech, from its start to its final transcript. `text` is what a draft made of the sound
     up to `text_to`; sound up to `drafted_to` has been given to a recogniser. `early` is the attempt at the final
-    transcript, should it end with the silence that it is in."""
+    transcript, should it end with the silence that it is in. `shown`: clients have been promised its transcript."""
 
     item_id: str
     start: int
@@ -33,6 +33,7 @@ class Utterance:
     stop: int = -1
     answered: bool = False
     added: bool = False
+    shown: bool = False
     agreement: LocalAgreement = field(default_factory=LocalAgreement)
     unsent: str = ""
     draft: Attempt | None = None

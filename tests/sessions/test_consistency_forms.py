@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from orchestrator.errors import WireError
+from orchestrator.sessions.checking import MOST_SOURCES
 from orchestrator.wire import codec
 from tests.sessions.agreeing import FIFTEEN, FIFTY, fits, scores, talk
 from tests.sessions.talk import Talk
@@ -115,6 +116,64 @@ def test_caption_of_what_nobody_said_is_refused() -> None:
     one = talk()
     one.client("chorale.caption", item_id="nobody", text="x")
     assert one.errors()[-1]["param"] == "item_id"
+
+
+def test_caption_may_come_while_ours_is_being_recognised() -> None:
+    """A client's recogniser is done before ours: that is when captions come."""
+    one = talk()
+    one.speak()
+    item_id = one.last("input_audio_buffer.committed")["item_id"]
+    one.client("chorale.caption", item_id=item_id, text=FIFTEEN)
+    assert one.errors() == []
+    one.transcribed(FIFTY)
+    assert len(scores(one)) == 1
+
+
+def test_caption_of_a_noise_holds_nothing_up() -> None:
+    """A client's recogniser hears words where ours hears none: the caption has nothing to stand beside, and what the
+    user says next is answered."""
+    one = talk(typed_turns=False)
+    one.client("chorale.token", slots=[EIGHT])
+    one.hear(1_000, 0.95)
+    item_id = one.last("input_audio_buffer.speech_started")["item_id"]
+    one.hear(700, 0.01)
+    one.meaning = lambda text: None
+    one.client("chorale.caption", item_id=item_id, text="hm")
+    one.transcribed("")
+    one.wait(5_000)
+    one.client("response.create")
+    one.answer("At eight.")
+    assert one.last("response.done")["response"]["status"] == "completed"
+
+
+def test_caption_belongs_to_the_turn_in_which_its_utterance_began() -> None:
+    """A turn that `response.create` has closed meanwhile, and one that a form has opened, take nothing of it away."""
+    one = talk(typed_turns=False)
+    one.hear(1_000, 0.95)
+    item_id = one.last("input_audio_buffer.speech_started")["item_id"]
+    one.client("response.create")
+    one.client("chorale.token", slots=[EIGHT])
+    one.client("chorale.caption", item_id=item_id, text=FIFTEEN)
+    one.hear(700, 0.01)
+    one.transcribed(FIFTY)
+    of_item = [event["unit"] for event in one.all("chorale.verdict") if item_id in event["item_ids"]]
+    assert set(of_item) == {1}
+
+
+def test_speech_that_waits_behind_a_flood_of_forms_is_settled() -> None:
+    """Only so much is held against each other. What leaves for that stands as it is: its transcript is told, and
+    answers may be made of it."""
+    one = talk(typed_turns=False)
+    one.meaning = lambda text: None
+    one.client("chorale.token", slots=[EIGHT])
+    item_id = spoken(one, "a table at seven")
+    assert not one.all("conversation.item.input_audio_transcription.completed")
+    for _ in range(MOST_SOURCES):
+        one.client("chorale.token", slots=[EIGHT])
+    completed = one.last("conversation.item.input_audio_transcription.completed")
+    assert (completed["item_id"], completed["transcript"]) == (item_id, "a table at seven")
+    one.wait(5_000)
+    assert all(not entry.unsettled for entry in one.heart.conversation)
 
 
 @pytest.mark.parametrize(

@@ -88,3 +88,18 @@ def test_hearing_answers_a_turn_again_when_the_noise_could_not_be_transcribed() 
     talk.failed(talk.finals()[0])
     assert talk.prompt()[-1] == ("user", "What time is it?")
     assert [e["response"]["status"] for e in talk.all("response.done")] == ["cancelled"]
+
+
+def test_hearing_shows_nothing_of_a_reply_that_was_taken_back_once_the_client_cuts_it() -> None:
+    """The user cuts in before a word was heard, and the reply is gone; clients truncate it all the same and retrieve it
+    then: what they show is what was heard of it."""
+    talk = Talk()
+    talk.speak()
+    talk.transcribed("Count")
+    talk.writes(LINES)
+    item_id = talk.last("response.output_item.added")["item"]["id"]
+    talk.hear(300, 0.95)
+    assert talk.last("conversation.item.deleted")["item_id"] == item_id
+    truncate(talk, item_id, 0)
+    talk.client("conversation.item.retrieve", item_id=item_id)
+    assert talk.last("conversation.item.retrieved")["item"]["content"][0]["transcript"] == ""

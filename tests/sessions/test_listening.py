@@ -176,3 +176,39 @@ def test_listener_ends_a_semantic_turn_when_its_words_show_that_it_is_complete()
         (draft,) = talk.open_jobs(Transcribe)
         talk.transcribed(words, draft)
         assert bool(talk.all("input_audio_buffer.speech_stopped")) == ended
+
+
+@pytest.mark.parametrize("lost", [True, False])
+def test_listener_ends_a_transcription_that_was_promised_though_it_is_switched_off(lost: bool) -> None:
+    """Who turns transcription off while words are being recognised still learns how they ended: the item was shown as
+    one whose transcript follows. What is said afterwards is not told."""
+    talk = Talk()
+    talk.update(audio={"input": {"transcription": {"model": "x"}}})
+    talk.speak()
+    item_id = talk.last("input_audio_buffer.committed")["item_id"]
+    talk.update(audio={"input": {"transcription": None}})
+    if lost:
+        talk.failed(talk.finals()[0])
+    else:
+        talk.transcribed("Hello")
+    ended = talk.last("conversation.item.input_audio_transcription." + ("failed" if lost else "completed"))
+    assert ended["item_id"] == item_id
+    before = len(talk.log)
+    talk.speak()
+    talk.transcribed("Goodbye")
+    assert not [name for name in talk.types(since=before) if "transcription" in name]
+
+
+def test_listener_ends_words_that_were_shown_while_they_were_spoken() -> None:
+    """Chorale's own clients see words before there is an item; they see how they end, whatever is switched off."""
+    talk = Talk()
+    talk.update(audio={"input": {"transcription": {"model": "x"}}}, chorale={})
+    talk.hear(900, 0.95)
+    for _ in range(2):
+        talk.transcribed("one two three", talk.open_jobs(Transcribe)[0])
+        talk.hear(500, 0.95)
+    shown = talk.last("conversation.item.input_audio_transcription.delta")["item_id"]
+    talk.update(audio={"input": {"transcription": None}})
+    talk.hear(700, 0.01)
+    talk.transcribed("one two three four")
+    assert talk.last("conversation.item.input_audio_transcription.completed")["item_id"] == shown
