@@ -46,7 +46,7 @@ def test_judge_latency_leaves_longer_utterances_out() -> None:
 @pytest.mark.parametrize("quickest", ["stock", "stock, workers", "stock, batched"])
 @pytest.mark.parametrize("users", [1, 8])
 def test_judge_rates_compares_with_the_quickest_use_of_the_stock_library(quickest: str, users: int) -> None:
-    """Whichever way is quickest is the yardstick, for eight users too where it is quickest for one: they could queue."""
+    """Whichever way is quickest is the yardstick; what serves one user so quickly serves eight by a queue."""
     outcome = Outcome("asr", {})
     rates = {name: {1: 1.0, 8: 1.0} for name in ("stock", "stock, workers", "stock, batched")}
     rates |= {"ours": {1: 10.0, 8: 10.0}, "ours, in a worker": {1: 9.0, 8: 9.0}}
