@@ -73,6 +73,7 @@ bench: $(RUNTIME) $(MODELS)  ## list the benchmarks; ARGS="speech --limit 20" ru
 fit-consistency: $(DEV) $(MODELS)  ## fit what ships with consistency/; needs CHORALE_CONSISTENCY_DATA
 	$(BIN)/python -m benchmarks.fit_whitening
 	$(BIN)/python -m benchmarks.fit_distance
+	$(BIN)/python -m benchmarks.fit_sound
 
 clients: $(DEV) $(MODELS) $(CLIENTS)  ## existing clients, unchanged, against a server; needs a package index and Node.js
 	$(BIN)/python -m tests.third_party.run $(ARGS)
@@ -119,7 +120,6 @@ $(CLIENT_VENVS)/%/.installed: $(THIRD_PARTY)/requirements-%.txt | $(BIN)/python
 
 # Without Node.js the clients in JavaScript are reported as missing; everything else runs.
 $(THIRD_PARTY)/javascript/node_modules/.installed: $(THIRD_PARTY)/javascript/package-lock.json
-	@mkdir -p $(@D)
-	@if command -v npm >/dev/null; then cd $(THIRD_PARTY)/javascript && npm ci --no-audit --no-fund --loglevel=error; \
+	@if command -v npm >/dev/null; then \
+	cd $(THIRD_PARTY)/javascript && npm ci --no-audit --no-fund --loglevel=error && touch $(abspath $@); \
 	else echo "npm is not there: the clients in JavaScript are left out"; fi
-	@mkdir -p $(@D) && touch $@
