@@ -46,6 +46,7 @@ class Editor:
         self._checker = checker
         self._sent: dict[str, int] = {}
         self._clips: dict[str, str] = {}
+        self._captions = 0
 
     # -- items ------------------------------------------------------------------------------------------------------
 
@@ -112,7 +113,8 @@ class Editor:
                     "item_id",
                 )
             unit, start, stop = place
-        name = f"{event.item_id}:caption"
+        self._captions += 1
+        name = f"{event.item_id}:caption:{self._captions}"
         self._checker.said(Source(name, event.item_id, unit, "caption", start, stop, event.text.strip()))
 
     def count_typed(self) -> None:

@@ -6,24 +6,33 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from consistency.policy import EngineRules
 from orchestrator.clock import US_PER_S
 from orchestrator.scheduling.work import (
+    Failed,
     Replied,
     Reply,
     ReplyCall,
     ReplyText,
+    Score,
+    Scored,
+    SlotFound,
     Speak,
     SpeechPiece,
     Spoke,
+    TextFit,
     Transcribe,
     Transcribed,
+    Understood,
 )
 from orchestrator.sessions import events as on
 from orchestrator.sessions.links import LinkKind
-from orchestrator.sessions.rules import SessionRules
+from orchestrator.sessions.rules import ConsistencyRules, SessionRules
 from orchestrator.sessions.states import Life
 from orchestrator.wire.items import FunctionCall
-from tests.sessions.talk import Talk
+from tests.fakes.judges import DrawnGraph, DrawnJudge
+from tests.sessions.agreeing import EVENTS
+from tests.sessions.talk import Talk, plain_meaning
 
 WORDS = st.sampled_from(["", "Hello.", "Book a table. For two, please.", "no"])
 
@@ -33,13 +42,22 @@ class SessionMachine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.talk = Talk(rules=SessionRules(grace_us=US_PER_S, max_utterance_s=5), kind=LinkKind.CALL)
+        self.is_plain = True
+        consistency = ConsistencyRules(
+            engine=EngineRules(suspect=0.3, freeze=0.6), judge=DrawnJudge(), graph=DrawnGraph()
+        )
+        rules = SessionRules(grace_us=US_PER_S, max_utterance_s=5, consistency=consistency)
+        self.talk = Talk(rules=rules, kind=LinkKind.CALL)
+        self.talk.meaning = lambda text: None
 
-    @initialize(is_plain=st.booleans())
-    def begin(self, is_plain: bool) -> None:
-        """Half of the clients know nothing of Chorale's own part."""
-        own = {} if is_plain else {"chorale": {"typed_turns": True, "events": []}}
-        self.talk.update(audio={"input": {"transcription": {"model": "x"}}}, **own)
+    @initialize(is_plain=st.booleans(), asks=st.booleans())
+    def begin(self, is_plain: bool, asks: bool) -> None:
+        """Half of the clients know nothing of Chorale's own part; some let the user be asked."""
+        self.is_plain = is_plain
+        chorale = {"typed_turns": True, "ask": asks, "events": EVENTS}
+        own = {} if is_plain else {"chorale": chorale}
+        tools = [{"type": "function", "name": "f", "chorale": {"reversible": "g"}}] if asks else []
+        self.talk.update(audio={"input": {"transcription": {"model": "x"}}}, tools=tools, **own)
 
     @rule(ms=st.integers(32, 1_500), probability=st.sampled_from([0.02, 0.95]))
     def hear(self, ms: int, probability: float) -> None:
@@ -56,6 +74,42 @@ class SessionMachine(RuleBasedStateMachine):
         known = list(self.talk.strict.items)
         place = {"previous_item_id": known[behind % len(known)]} if behind >= 0 and known else {}
         self.talk.client("conversation.item.create", item={**item, **({"id": id} if id else {})}, **place)
+
+    @rule(value=st.sampled_from("78"))
+    def fill_in(self, value: str) -> None:
+        """A client's form."""
+        if not self.is_plain:
+            self.talk.client("chorale.token", intent="book", slots=[{"name": "time", "value": value}])
+
+    @rule(text=WORDS, item=st.integers(0, 9))
+    def caption(self, text: str, item: int) -> None:
+        """What a client's own recogniser made of something that was said."""
+        spoken = list(self.talk.strict.speech)[-10:]
+        if not self.is_plain and spoken and text:
+            self.talk.client("chorale.caption", item_id=spoken[item % len(spoken)], text=text)
+
+    @precondition(lambda self: self.talk.thoughts)
+    @rule(fails=st.booleans(), data=st.data())
+    def understand(self, fails: bool, data: st.DataObject) -> None:
+        job_id = data.draw(st.sampled_from(list(self.talk.thoughts)))
+        text = self.talk.thoughts.pop(job_id).text
+        slots = (SlotFound("time", "7", -1, -1, 1.0),) if "two" in text else ()
+        found = Understood(job_id, normal=text.lower(), intent="book" if slots else None, slots=slots)
+        self.talk.report(Failed(job_id, "worker_failed", "gone") if fails else found)
+
+    @precondition(lambda self: self.talk.open_jobs(Score))
+    @rule(ratio=st.sampled_from([-1.0, -6.0, -30.0, None]), data=st.data())
+    def score(self, ratio: float | None, data: st.DataObject) -> None:
+        job_id = data.draw(st.sampled_from(self.talk.open_jobs(Score)))
+        work = self.talk.jobs[job_id].work
+        assert isinstance(work, Score)
+        if ratio is None:
+            self.talk.failed(job_id)
+            return
+        del self.talk.jobs[job_id]
+        heard = TextFit(work.recognised, work.recognised, -10.0, -1.0, -2.0)
+        fits = tuple(TextFit(text, text, -10.0 + ratio, -1.0, -2.0) for text in work.texts)
+        self.talk.report(Scored(job_id, heard, fits))
 
     @rule()
     def send_sound(self) -> None:
@@ -205,6 +259,12 @@ class SessionMachine(RuleBasedStateMachine):
         assert {error["code"] for error in self.talk.errors()} <= allowed
 
     @invariant()
+    def nothing_is_answered_that_waits(self) -> None:
+        """No answer is under way to words that are not settled, but one that had begun before they were said."""
+        if any(entry.unsettled for entry in self.talk.heart.conversation):
+            assert self.talk.heart.checker.waiting
+
+    @invariant()
     def guesses_are_seen_by_nobody(self) -> None:
         """Sound is sent of jobs only that are not held, and what is held is under way or in."""
         assert not any(self.talk.heart.holds(piece.job_id) for piece in self.talk.sound)
@@ -228,9 +288,13 @@ class SessionMachine(RuleBasedStateMachine):
         """The user falls silent, and all workers answer."""
         self.talk.hear(1_500, 0.02)
         self.talk.hear(5_000, 0.02)
+        self.talk.meaning = plain_meaning
+        self.talk.think()
         while self.talk.jobs:
             job = next(iter(self.talk.jobs.values()))
             match job.work:
+                case Score():
+                    self.talk.failed(job.id)
                 case Transcribe():
                     self.talk.transcribed("over", job.id)
                 case Reply():
