@@ -37,8 +37,8 @@ THRESHOLD = 0.6
 UNITS = 10_000
 """Turns of one long conversation whose cost is measured."""
 COLUMNS = (
-    *("what", "turns", "incoherent", "AUC", "AUC 95 %", "precision", "recall", "F1", "F1 95 %"),
-    *("false alarms, same", "false alarms, switch", "switches", "ms p50", "ms p95"),
+    *("what", "n", "bad", "AUC", "AUC 95 %", "P", "R", "F1", "F1 95 %"),
+    *("FPR same", "FPR switch", "legal", "ms p50", "ms p95"),
 )
 """Of every row, empty where it has none."""
 RESAMPLES = 400
@@ -77,7 +77,7 @@ def claims(found: Sequence[Row]) -> list[Claim]:
     """Returns what the rows have to show."""
     ours = {str(row["what"]): row for row in found}
     graph, swapped = ours["slot-intent graph"], ours.get("ours, slot_misassigned")
-    area, alarms = _number(graph, "AUC"), _number(graph, "false alarms, switch")
+    area, alarms = _number(graph, "AUC"), _number(graph, "FPR switch")
     made = [
         Claim("dialogues: AUC at least .99", area >= 0.99, area),
         Claim("dialogues: F1 at 0.6 at least .93", _number(graph, "F1") >= 0.93, graph["F1"]),
@@ -130,7 +130,7 @@ def _cost_row(what: str, took: Sequence[float]) -> Row:
     found: dict[str, Figure] = dict.fromkeys(COLUMNS)
     return found | {
         "what": what,
-        "turns": len(took),
+        "n": len(took),
         "ms p50": round(float(p50), 3),
         "ms p95": round(float(p95), 3),
     }
@@ -205,17 +205,17 @@ def _row(
     f_low, f_high = bootstrap(scores, wrong, names, f1)
     return {
         "what": name,
-        "turns": len(scores),
-        "incoherent": every,
+        "n": len(scores),
+        "bad": every,
         "AUC": round(auc(scores, wrong), 4),
         "AUC 95 %": f"{low:.3f}-{high:.3f}",
-        "precision": round(hits / alarms, 4) if alarms else 0.0,
-        "recall": round(hits / every, 4) if every else 0.0,
+        "P": round(hits / alarms, 4) if alarms else 0.0,
+        "R": round(hits / every, 4) if every else 0.0,
         "F1": round(f1(scores, wrong), 4),
         "F1 95 %": f"{f_low:.3f}-{f_high:.3f}",
-        "false alarms, same": round(float(alarm[same].mean()), 4) if same.any() else 0.0,
-        "false alarms, switch": round(float(alarm[legal].mean()), 4) if legal.any() else 0.0,
-        "switches": int(legal.sum()),
+        "FPR same": round(float(alarm[same].mean()), 4) if same.any() else 0.0,
+        "FPR switch": round(float(alarm[legal].mean()), 4) if legal.any() else 0.0,
+        "legal": int(legal.sum()),
         "ms p50": None,
         "ms p95": None,
     }

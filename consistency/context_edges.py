@@ -87,6 +87,8 @@ def evidence(
     if now >= RECENT:
         # Nothing from before can be worth more.
         return found
+    if value.text.lower() in {"true", "false", ANY} and any(one == token.slot for _, one in context.asked):
+        found.append(("asked", Edge(RECENT, "an answer to a question")))
     shown = [one for one in context.values if one.value == value.text.lower()]
     if shown and value.text.lower() not in {"true", "false", ANY}:
         same_slot = any(one.slot == token.slot for one in shown)

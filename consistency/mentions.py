@@ -75,6 +75,18 @@ _ABOUT = {
         ("vegetarian", "vegan veggie vegetables"),
         ("shared", "share sharing alone others"),
         ("furnished", "furniture"),
+        ("alcohol", "drink drinks wine beer bar cocktails"),
+        ("laundry", "washer dryer washing"),
+        ("garage", "parking park car"),
+        ("parking", "garage park car"),
+        ("protection", "insurance insured protect"),
+        ("insurance", "insured insure protection"),
+        ("refundable", "refund refunds money"),
+        ("luggage", "bag bags baggage suitcase luggage"),
+        ("private", "public visible privately secret"),
+        ("nonstop", "direct stop stops layover layovers"),
+        ("music", "live band"),
+        ("unisex", "both men women"),
     )
 }
 """What people speak of when they mean a yes-and-no slot of that name."""

@@ -92,8 +92,15 @@ _KIND_WORDS: tuple[tuple[ValueKind, str], ...] = (
     ("date", r"\b(?:date|day on which)\b"),
     ("time", r"\b(?:time)\b"),
     ("text", r"\b(?:address|phone)\b"),
+    (
+        "place",
+        r"\bname of (?:\w+ ){0,2}(?:city|town)\b|\b(?:origin|destination|departure|arrival) (?:city|town)\b",
+    ),
     ("name", r"\b(?:name|title)\b"),
-    ("place", r"\b(?:city|town|location|place|area|where|destination|region|country)\b"),
+    (
+        "place",
+        r"\b(?:city|town|location|place|area|where|destination|origin|region|country|station|airport)\b",
+    ),
     ("name", r"\b(?:artist|album|director|actor|song|movie|who)\b"),
 )
 """Words of a slot's name and description, in the order in which they are looked for."""

@@ -71,7 +71,7 @@ def test_rows_find_the_value_that_nobody_said(folder: Path, monkeypatch: pytest.
     heard: list[tuple[str, int, int]] = []
     rows = {str(row["what"]): row for row in bench.rows(folder, embed, lambda *step: heard.append(step))}
     ours = rows["slot-intent graph"]
-    assert (ours["turns"], ours["incoherent"], ours["AUC"], ours["F1"], ours["false alarms, switch"]) == (
+    assert (ours["n"], ours["bad"], ours["AUC"], ours["F1"], ours["FPR switch"]) == (
         4,
         1,
         1.0,
@@ -115,5 +115,5 @@ def test_graph_keeps_its_figures_on_the_developer_dialogues(consistency_data: Pa
     ours, plain, component = bench.table(judged)[:3]
     assert float(str(ours["AUC"])) >= 0.99
     assert float(str(ours["F1"])) >= 0.93
-    assert float(str(ours["false alarms, switch"])) <= 0.02
+    assert float(str(ours["FPR switch"])) <= 0.02
     assert float(str(ours["F1"])) > float(str(plain["F1"])) > float(str(component["F1"]))
