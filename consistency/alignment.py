@@ -10,8 +10,10 @@ from functools import lru_cache
 from typing import Literal
 
 from consistency import phonetics
+from consistency.facts import conflicts
 from consistency.observation import Fact
 from consistency.related import is_word, relation
+from consistency.slips import is_slip
 from consistency.wording import CARRIER, DAYS, NUMBERS, Unit, Wording
 
 Kind = Literal["equal", "form", "slip", "synonym", "kind", "other", "fact", "lost", "moved"]
@@ -19,7 +21,6 @@ Kind = Literal["equal", "form", "slip", "synonym", "kind", "other", "fact", "los
 word stands there; fact: another value of a comparable fact; lost: nothing answers to it; moved: elsewhere."""
 
 _FAMILY_COST = {"equal": 0.0, "form": 0.08, "slip": 0.1, "synonym": 0.3, "kind": 0.5}
-_SHORTEST_SLIP = 4
 _SHORTEST_JOIN = 4
 _SHORTEST_UNDONE = 3
 _UNDOING = ("un", "non")
@@ -132,7 +133,7 @@ def _pair_apart(one: Fact, other: Fact) -> tuple[float, str]:
     if one.kind in NUMBERS and other.kind in NUMBERS:
         if "time" in {one.kind, other.kind} and _clock_agrees(one, other):
             return 0.1, ""
-        if one.kind != other.kind and _figures(one) == _figures(other):
+        if one.kind != other.kind and (_figures(one) == _figures(other) or _may_agree(one, other)):
             return 0.15, ""
         return 1.0, conflict
     if one.kind in DAYS and other.kind in DAYS:
@@ -166,6 +167,11 @@ def _clock_agrees(one: Fact, other: Fact) -> bool:
     return (int(figure) % 12 == int(hour) % 12 and minute == "00") or figure == f"{int(hour)}{minute}"
 
 
+def _may_agree(one: Fact, other: Fact) -> bool:
+    """Whether a bare number may be the other one without its unit ("ninety", "ninety minutes")."""
+    return "number" in {one.kind, other.kind} and not conflicts((one,), (other,))
+
+
 def _figures(fact: Fact) -> str:
     return "".join(letter for letter in fact.value.split(":")[0] if letter.isdigit()).lstrip("0")
 
@@ -189,11 +195,7 @@ def _words_apart(one: str, other: str) -> Kind:
         return "form"
     if found:
         return "synonym" if found == "synonym" else "kind"
-    if (
-        min(len(one), len(other)) >= _SHORTEST_SLIP
-        and is_word(one) != is_word(other)
-        and _slipped(one, other)
-    ):
+    if is_word(one) != is_word(other) and is_slip(one, other):
         return "slip"
     return "other"
 
@@ -207,20 +209,6 @@ def _root(word: str) -> str:
         if word.endswith(ending) and len(word) - len(ending) > 3:
             return word[: -len(ending)] + instead
     return word
-
-
-def _slipped(one: str, other: str) -> bool:
-    """Whether one letter too many, too few, another or two swapped make one word out of the other."""
-    if abs(len(one) - len(other)) > 1:
-        return False
-    start = 0
-    while start < min(len(one), len(other)) and one[start] == other[start]:
-        start += 1
-    stop = 0
-    while stop < min(len(one), len(other)) - start and one[-1 - stop] == other[-1 - stop]:
-        stop += 1
-    left, right = one[start : len(one) - stop], other[start : len(other) - stop]
-    return len(left) + len(right) <= 2 or (len(left) == len(right) == 2 and left == right[::-1])
 
 
 def _cost(step: Step) -> float:

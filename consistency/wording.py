@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 from consistency.observation import Fact, Observation
 from consistency.observation import Word as Heard
-from consistency.related import lemmas
+from consistency.related import is_word, lemmas
+from consistency.slips import is_slip
 
 LONGEST = 48
 """Words of one text that are compared; alignment costs the product of both lengths."""
@@ -23,6 +24,9 @@ MERGED = NUMBERS | DAYS | HALVES | {"spelling"}
 """Kinds of facts whose words count as one; facts of other kinds mark the words they were read from."""
 
 MANNERS, GRAMMAR, CARRIER, CONTENT = 0.0, 0.08, 0.3, 1.0
+
+_LONG_MANNERS = ("please", "thanks", "thank")
+"""Manners that are long enough to be told when they are mistyped."""
 
 
 def vocabulary(words: str) -> frozenset[str]:
@@ -171,7 +175,11 @@ def _weight(word: str) -> float:
         return GRAMMAR
     if word in _CARRIERS:
         return CARRIER
-    return CONTENT if _CARRIERS.isdisjoint(lemmas(word)) else CARRIER
+    if not _CARRIERS.isdisjoint(lemmas(word)):
+        return CARRIER
+    return (
+        MANNERS if not is_word(word) and any(is_slip(word, polite) for polite in _LONG_MANNERS) else CONTENT
+    )
 
 
 def _axes(marks: Sequence[Fact], start: int) -> tuple[Axis, ...]:
