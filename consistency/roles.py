@@ -30,7 +30,7 @@ _FAMILIES: tuple[tuple[frozenset[str], frozenset[str]], ...] = tuple(
         ("origin from leaving departing originates departure source", "from leaving departing leave depart out"),
         ("destination to going arriving arrival", "to going visit towards into heading reach"),
         ("pickup pick start starting", "pick pickup picking get from on start starting collect"),
-        ("dropoff drop return returning end ending check_out", "until till return returning drop dropoff through back to"),
+        ("dropoff drop return returning end check_out", "until till return returning drop dropoff through back to"),
         ("check_in check", "check checking from starting arriving on"),
         ("travelers passengers riders seats people guests party adults tickets group", _PEOPLE),
         ("days nights stay_length stay length", "days day nights night"),
