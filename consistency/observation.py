@@ -94,7 +94,7 @@ class ForcedScore:
     was recognised, by the same encoder output. Natural logarithms.
 
     `apart`: recognised words, those of the text in their place, and how much likelier these are (logarithm of the
-    ratio). From `rung` 3 on the second recogniser judged.
+    ratio). At `rung` 3 the second recogniser judged.
     """
 
     text: str

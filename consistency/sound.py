@@ -56,7 +56,7 @@ LOST_NAMES = (
 LOST_ALONE = LOST_NAMES[:6]
 _SMALLEST = 1e-3
 _SECOND = 3
-"""Scores of this rung and above are the second recogniser's."""
+"""Scores of this rung are the second recogniser's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +196,7 @@ class SoundJudge:
     def compare(self, a: Observation, b: Observation, scores: tuple[ForcedScore, ...] = ()) -> Judgement:
         """Compares an observation with a later one."""
         found = self._texts.compare(a, b, scores)
-        own = [score for score in scores if score.rung < _SECOND]
+        own = [score for score in scores if score.rung != _SECOND]
         if not own or self._model is None:
             return found
         heard, typed = (a, b) if a.modality == "speech" else (b, a)

@@ -78,7 +78,7 @@ class SpeechRecognizer(Protocol):
 @dataclass(frozen=True, slots=True)
 class Claim:
     """Texts that may have been said in a clip, and what was recognised there. What was heard under the clip's `key` is
-    read again; where that is gone the clip is heard anew. From rung 3 on the second recogniser judges."""
+    read again; where that is gone the clip is heard anew. At rung 3 the second recogniser judges."""
 
     clip: Clip
     recognised: str

@@ -124,7 +124,7 @@ class FasterWhisper:
         return results
 
     def score(self, claims: Sequence[Claim]) -> list[Fits | None]:
-        theirs = [place for place, claim in enumerate(claims) if claim.clip.rung >= SECOND]
+        theirs = [place for place, claim in enumerate(claims) if claim.clip.rung == SECOND]
         second = self.second if theirs else None
         if second is None:
             return self._scorer.score(claims, [self._language(claim.clip) for claim in claims])
@@ -139,7 +139,7 @@ class FasterWhisper:
 
     def _by_the_second(self, clips: Sequence[Clip]) -> dict[int, Recognition]:
         """Recognises, by place, what is asked of the second recogniser; nothing where there is none."""
-        places = [place for place, clip in enumerate(clips) if clip.rung >= SECOND]
+        places = [place for place, clip in enumerate(clips) if clip.rung == SECOND]
         second = self.second if places else None
         if second is None:
             return {}

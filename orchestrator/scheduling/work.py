@@ -55,7 +55,7 @@ class Score(Struct, frozen=True, tag="score", omit_defaults=True):
     """Tell how well texts fit samples [start, stop) of the session's 16 kHz stream, or stored clip `clip`.
 
     `near` is the `Transcribe` job that heard the same stretch at the same rung: the work goes to the worker that still
-    has what was heard. From rung 3 on the second recogniser judges. `recognised` is the text to compare with.
+    has what was heard. At rung 3 the second recogniser judges. `recognised` is the text to compare with.
     """
 
     start: int

@@ -11,7 +11,7 @@ import pytest
 from benchmarks.asr_clips import synthesised
 from modalities.adapters.faster_whisper import FasterWhisper, WhisperSettings
 from modalities.adapters.whisper_engine import FULL, Encoded, Heard
-from modalities.adapters.whisper_judgement import SECOND
+from modalities.adapters.whisper_judgement import SAMPLED, SECOND
 from modalities.adapters.whisper_scoring import ForcedScorer
 from modalities.ports import SPEECH_RATE_HZ, Claim, Clip, Fits, Pcm
 from orchestrator.errors import ModelMissing
@@ -138,6 +138,17 @@ def test_scorer_says_nothing_about_no_sound_no_text_and_more_than_a_window() -> 
     assert (empty, long, wordless) == (None, None, None)
     assert odd is not None
     assert len(odd.texts) == 2
+
+
+def test_score_of_a_sampled_text_is_the_first_recognisers() -> None:
+    """Sampling stands behind the second recogniser's rung, and is not it: only rung 3 asks the second."""
+    pytest.importorskip("ctranslate2")
+    engine: Any = FakeEngine()  # stands in for the model's engine
+    engine.multilingual = False
+    both = FasterWhisper(WhisperSettings(second="/nowhere"), engine)
+    (fits,) = both.score([Claim(replace(clip(ord("a")), rung=SAMPLED), "b", ("a",))])
+    assert fits is not None
+    assert engine.encoded == 1
 
 
 # --- the real model ---------------------------------------------------------------------------------------------------
