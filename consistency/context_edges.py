@@ -72,9 +72,10 @@ def evidence(
     token: Token,
     related: Related,
     today: Today,
+    loosely: bool,
 ) -> list[tuple[str, Edge]]:
     """e4: who bears a value out: this utterance, turns before it, values that were given or shown before."""
-    now = support(value, slot, turn.reading, related, today)
+    now = support(value, slot, turn.reading, related, today, loosely)
     if f"read:{token.slot}={token.value}" in turn.likeness:
         return [("said now", Edge(1.0, "read from the text"))]
     if f"form:{token.slot}={token.value}" in turn.likeness and now > AGAINST:
@@ -102,7 +103,7 @@ def evidence(
             break
         if shape_of(value) != "words" and now <= AGAINST:
             break
-        weight = support(value, slot, reading, related, today)
+        weight = support(value, slot, reading, related, today, loosely and back == 1)
         lately = RECENT if shape_of(value) == "words" or back == 1 else RECENT_FIGURE
         found.append((f"said {back} turns before", Edge(lately * weight * FADE**back, "said before")))
     return found

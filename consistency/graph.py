@@ -25,6 +25,8 @@ MEAN_SHARE, LEAST_SHARE = 0.7, 0.3
 INTENT_POWER, EVIDENCE_POWER, KIND_POWER = 0.5, 0.7, 0.7
 DIGITS = 4
 READINGS = 2_048
+MOST_LOOSE = 16
+"""Tokens of a turn that are looked for in other spellings; a form of more is compared as it is written."""
 _STEP = 1_000_000
 """Path lengths are whole millionths of a neper: sums of them do not depend on their order."""
 _LEAST = 1e-6
@@ -109,14 +111,19 @@ class SlotIntentGraph:
         tokens = sorted(turn.tokens, key=_order)
         if not tokens:
             return Connectivity(1.0)
-        chains = [self._chain(context, turn, token, tokens) for token in tokens]
+        chains = [
+            self._chain(context, turn, token, tokens, index < MOST_LOOSE)
+            for index, token in enumerate(tokens)
+        ]
         values = reliabilities(chains)
         found = tuple(
             _judged(token, chain, value) for token, chain, value in zip(tokens, chains, values, strict=True)
         )
         return Connectivity(connectivity(values), found)
 
-    def _chain(self, context: Context, turn: Turn, token: Token, tokens: Sequence[Token]) -> Chain:
+    def _chain(
+        self, context: Context, turn: Turn, token: Token, tokens: Sequence[Token], loosely: bool
+    ) -> Chain:
         service = self._ontology.service_of(token.service, token.intent, context.service)
         intent = service.intents.get(token.intent) if service else None
         slot = service.slots.get(token.slot) if service else None
@@ -135,7 +142,7 @@ class SlotIntentGraph:
                 (Link("intent", home), near_link, Link("slot", link), Link("evidence", asks, EVIDENCE_POWER))
             )
         value = value_of(token.value, self._reader(token.value))
-        borne = context_edges.evidence(context, turn, value, slot, token, self._related, self._today)
+        borne = context_edges.evidence(context, turn, value, slot, token, self._related, self._today, loosely)
         is_read = f"read:{token.slot}={token.value}" in turn.likeness
         fits = Edge(1.0, "read by a pattern of the slot") if is_read else rules.value_of_kind(slot, value)
         rival = context_edges.rivalry(context, turn, value, slot, service, name, tokens)

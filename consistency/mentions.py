@@ -26,6 +26,8 @@ ABSENT = 0.1
 """Nothing in the text speaks for the value or against it."""
 UNKNOWN_DAY = 0.65
 """A weekday against a date, where nobody said what today is."""
+LONGEST_LOOSE = 48
+"""Characters of a value that is looked for in other spellings; longer ones are sentences."""
 LEAST_SPELLING = 0.84
 
 _HALF_A_DAY = 720
@@ -104,8 +106,11 @@ class Value:
     reading: Reading
 
 
-def support(value: Value, slot: SlotSpec | None, text: Reading, related: Related, today: Today) -> float:
-    """Returns how well a text bears out that a slot has a value, in [0, 1]."""
+def support(
+    value: Value, slot: SlotSpec | None, text: Reading, related: Related, today: Today, loosely: bool = True
+) -> float:
+    """Returns how well a text bears out that a slot has a value, in [0, 1]. `loosely`: other spellings and words of the
+    same meaning count too; they are looked for in every word, which costs most of the time."""
     if text.find(value.words) >= 0 and (slot is None or slot.kind not in {"date", "time"}):
         return SAME
     kind = slot.kind if slot else "text"
@@ -126,7 +131,9 @@ def support(value: Value, slot: SlotSpec | None, text: Reading, related: Related
     found = _named(value, slot, text)
     if found >= ALIAS:
         return found
-    if kind in {"category", "text", "name"}:
+    if loosely and len(value.text) <= LONGEST_LOOSE:
+        found = max(found, _spelled(_core(value.words), text))
+    if loosely and found < ALIAS and kind in {"category", "text", "name"}:
         found = max(found, _meant(value.words, text, related))
     if kind == "category" and slot and _names_another(value, slot, text):
         return AGAINST
@@ -143,7 +150,19 @@ def _named(value: Value, slot: SlotSpec | None, text: Reading) -> float:
         return ALIAS
     if kind in {"category", "text"} and any(text.find(phrase) >= 0 for phrase in said_for(value.text)):
         return ALIAS
-    return _spelled(value.words, text)
+    core = _core(value.words)
+    if len(core) < len(value.words) and text.find(core) >= 0:
+        return ALIAS
+    name = " ".join(core)
+    for short in _NICKNAMES.get(name, ()) or _NICKNAMES.get(name.removesuffix(" city"), ()):
+        if text.find(tuple(short.split())) >= 0:
+            return ALIAS
+    return 0.0
+
+
+def _core(words: tuple[str, ...]) -> tuple[str, ...]:
+    """A name without the state or country behind it."""
+    return tuple(word for word in words if word not in _REGIONS) or words
 
 
 def _names_another(value: Value, slot: SlotSpec, text: Reading) -> bool:
@@ -276,18 +295,14 @@ def _worth(fact: Fact) -> int:
     return int(figures) if figures.isdigit() else -1
 
 
-def _spelled(words: tuple[str, ...], text: Reading) -> float:
+def _spelled(core: tuple[str, ...], text: Reading) -> float:
     """How much of a name stands in the text, in whatever spelling."""
-    core = tuple(word for word in words if word not in _REGIONS) or words
-    if len(core) < len(words) and text.find(core) >= 0:
-        return ALIAS
-    name = " ".join(core)
-    for short in _NICKNAMES.get(name, ()) or _NICKNAMES.get(name.removesuffix(" city"), ()):
-        if text.find(tuple(short.split())) >= 0:
-            return ALIAS
     joined = "".join(core)
     if len(joined) >= 5:
-        best = max((alike(joined, candidate) for candidate in _windows(text.words, len(core))), default=0.0)
+        best = max(
+            (alike(joined, candidate) for candidate in _windows(text.words, len(core), len(joined))),
+            default=0.0,
+        )
         if best >= LEAST_SPELLING:
             return best - 0.05
     if len(core) >= 2 and "".join(word[0] for word in core) in text.words:
@@ -300,10 +315,13 @@ def _spelled(words: tuple[str, ...], text: Reading) -> float:
     return 0.9 * share if len(content) > 1 or share == 1 else 0.0
 
 
-def _windows(words: tuple[str, ...], many: int) -> Iterable[str]:
+def _windows(words: tuple[str, ...], many: int, letters: int) -> Iterable[str]:
+    """Neighbouring words joined, about as many as the name has and about as long."""
     for length in range(max(1, many - 1), many + 2):
         for at in range(len(words) - length + 1):
-            yield "".join(words[at : at + length])
+            joined = "".join(words[at : at + length])
+            if 0.7 * letters <= len(joined) <= 1.4 * letters:
+                yield joined
 
 
 def _same_word(one: str, other: str) -> bool:
@@ -319,6 +337,10 @@ def alike(one: str, other: str) -> float:
         return 1.0
     if abs(len(one) - len(other)) > max(len(one), len(other)) // 2:
         return 0.0
+    ours, theirs = set(one), set(other)
+    if len(ours & theirs) < 0.6 * len(ours | theirs):
+        # Most pairs of words are as different as that, and this is the cheapest way to see it.
+        return 0.0
     reach = max(max(len(one), len(other)) // 2 - 1, 0)
     taken = [False] * len(other)
     matched: list[str] = []
@@ -330,8 +352,8 @@ def alike(one: str, other: str) -> float:
                 break
     if not matched:
         return 0.0
-    theirs = [letter for letter, hit in zip(other, taken, strict=True) if hit]
-    crossed = sum(left != right for left, right in zip(matched, theirs, strict=True)) / 2
+    answering = [letter for letter, hit in zip(other, taken, strict=True) if hit]
+    crossed = sum(left != right for left, right in zip(matched, answering, strict=True)) / 2
     many = len(matched)
     jaro = (many / len(one) + many / len(other) + (many - crossed) / many) / 3
     prefix = 0

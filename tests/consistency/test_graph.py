@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from consistency.context import KEPT_INTENTS, KEPT_VALUES, RECENT_TURNS, Context
-from consistency.graph import Chain, Link, connectivity, reliabilities
+from consistency.graph import MOST_LOOSE, Chain, Link, connectivity, reliabilities
 from consistency.observation import Token
 from consistency.rules import Edge
 from tests.consistency import dialogue as talk
@@ -196,3 +196,15 @@ def test_context_roll_back_is_using_the_older_one() -> None:
     without = before.after(user("to Austin"), talk.ONTOLOGY)
     assert without.values == before.values
     assert without.recent != before.recent
+
+
+def test_graph_many_tokens_are_compared_as_they_are_written() -> None:
+    """A form of very many slots costs no more than their words: only the first are looked for in other spellings."""
+    alike = [train("destination", "filadelphia")]
+    others = [train("bags", str(index)) for index in range(MOST_LOOSE)]
+
+    def evidence(tokens: list[Token]) -> float:
+        found = GRAPH.judge(Context(), user("to Philadelphia", *tokens))
+        return next(one.value for one in found.tokens if one.token.slot == "destination")
+
+    assert evidence(alike) > evidence(alike + others)
