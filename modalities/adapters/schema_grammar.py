@@ -42,7 +42,6 @@ MOST_CHARACTERS = 16_384
 """A schema whose shortest value is longer asks for more than a model should write: nothing satisfies it here."""
 
 _TYPES = ("string", "number", "boolean", "null")
-_SMALL_LETTERS = ((ord("a"), ord("z")),)
 _OUTSIDE_TEXT = ((0x00, 0x1F), (ord('"'), ord('"')), (ord("\\"), ord("\\")), (0x7F, 0x9F), (0x2028, 0x2029))
 _SIGNS = {
     "object": ("properties", "required", "additionalProperties", "minProperties", "maxProperties"),

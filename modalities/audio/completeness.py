@@ -66,12 +66,8 @@ _NUMBERS = _words(
 _UNCOUNTED = _words("percent foot")
 """Measures that stay as they are behind a number: "twenty percent" may be all."""
 
-_VERBLESS = re.compile(r"[A-Za-z'’-]+\W*$")
 _SPELLED = re.compile(r"(?:\b[A-Z]\b[\s.,-]*){2,}$|\b[A-Z]{3,}\W*$|(?:\b[A-Z]-)+[A-Z]?\W*$")
 _DIGITS = re.compile(r"\d[\d\s,.-]*$")
-_QUESTION = re.compile(
-    r"^(?:can|could|would|will|do|does|is|are|should|may|what|where|how|why|who|which|when)\b", re.I
-)
 
 
 def completeness(text: str) -> Completeness:
@@ -98,7 +94,7 @@ def completeness(text: str) -> Completeness:
         return Completeness.FINISHED
     if bare in _ANSWERS and len(clause.split()) <= 3:
         return Completeness.FINISHED
-    if _SPELLED.search(text) or _DIGITS.search(said.rstrip(".?!")):
+    if _SPELLED.search(" ".join(words[-3:])) or _DIGITS.search(said.rstrip(".?!")):
         return Completeness.SPELLED
     if bare in _TRANSITIVE | _RARELY_LAST:
         return Completeness.FINISHED if asked else Completeness.DOUBTFUL
