@@ -9,6 +9,7 @@ at ``/socket/NAME``, and prints a JSON line for each step of a turn: ``{"call", 
 Realtime protocol, `at` by the machine's monotonic clock.
 
 Models are loaded once and shared by all sessions; the language model is llama.cpp's own server in a process beside it.
+The recogniser decodes with faster-whisper's default beam of 5: Pipecat has no setting for it.
 Pipecat's default end of turn (Smart Turn) is replaced by the VAD's silence alone, its fastest way.
 """
 
