@@ -6,6 +6,7 @@ for `deadline_us`; no prompt is made of words that wait. What stands alone never
 
 from collections import OrderedDict
 from collections.abc import Callable
+from dataclasses import replace
 
 from consistency.engine import ConsistencyEngine
 from consistency.observation import Observation
@@ -21,9 +22,9 @@ from consistency.verdict import (
     Want,
     WantScore,
 )
-from orchestrator.scheduling.work import Report, Score, Scored, Transcribe, Transcribed, Understood
+from orchestrator.scheduling.work import Report, Scored, Transcribed, Understood
 from orchestrator.sessions.conversation import Conversation
-from orchestrator.sessions.observing import Source, forced_scores, observation, reasons
+from orchestrator.sessions.observing import Source, forced_scores, observation, verdict_events, work_for
 from orchestrator.sessions.outbound import Outbound
 from orchestrator.sessions.understanding import Understanding
 from orchestrator.sessions.utterance import Heard
@@ -32,8 +33,6 @@ from orchestrator.wire.session import Session
 
 MOST_SOURCES = 64
 """Things said that may still be held against others; the oldest are settled for good."""
-
-_NAMES = {Accept: "accept", Suspect: "suspect", Freeze: "freeze", Ask: "ask", RollBack: "roll_back"}
 
 
 class Checker:
@@ -59,6 +58,7 @@ class Checker:
         self._fresh: dict[int, Verdict] = {}
         self._wanted: dict[str, Want] = {}
         self._again: dict[str, tuple[Source, int, Transcribed]] = {}
+        self._fast: dict[str, Source] = {}
         self._questions: dict[int, str] = {}
 
     # -- what others look at ----------------------------------------------------------------------------------------
@@ -122,6 +122,18 @@ class Checker:
         else:
             self._hold(source)
 
+    def recognised_before(self, source: Source, text: str) -> None:
+        """A fast pass over all of an utterance had made this of it: once understood, it is held against the final one.
+        Nothing waits for it."""
+        if not self._checks(source) or _plain(text) == _plain(source.text):
+            return
+        name = f"{source.id}@{source.revision - 1}"
+        self._fast[name] = replace(source, text=text, report=None, heard=None, revision=source.revision - 1)
+        found = self._understanding.start(name, text)
+        if found is not None:
+            self._answered(name, found)
+            self._review()
+
     def _checks(self, source: Source) -> bool:
         """Whether this is held against anything: what is of no turn is history."""
         return self._rules.enabled and source.unit > 0 and self.view.type != "transcription"
@@ -176,6 +188,11 @@ class Checker:
             source, rung, report = self._again.pop(name)
             again = observation(source, found, name, report)
             self._note(self._engine.observe(Reheard(source.id, rung, again), self._out.now))
+        elif name in self._fast:
+            early = self._fast.pop(name)
+            if found is not None:
+                seen = observation(early, found)
+                self._note(self._engine.observe(seen, self._out.now, early.unit, early.asks))
         elif name in self._sources:
             source = self._sources[name]
             if found is not None:
@@ -272,7 +289,7 @@ class Checker:
             )
             self._note(self._engine.observe(failed, self._out.now))
             return
-        work = _work(want, source.work, source.report)
+        work = work_for(want, source.work, source.report)
         job = self._out.start(work, self._out.rules.transcribe_within_us, urgent=True)
         self._wanted[job] = want
 
@@ -343,17 +360,9 @@ class Checker:
     # -- what clients are told --------------------------------------------------------------------------------------
 
     def _show(self, unit: int, verdict: Verdict, before: Verdict | None) -> None:
-        evidence = reasons(verdict.evidence)
         items = tuple(dict.fromkeys(source.item_id for source in self._of(unit)))
-        verified = (
-            verdict.verified if isinstance(verdict, Accept) else not isinstance(verdict, Suspect | Freeze)
-        )
-        snapshot = self._engine.snapshot.number
-        self._emit(wire.VerdictReached(unit, _NAMES[type(verdict)], verified, items, snapshot, evidence))  # type: ignore[arg-type]
-        if isinstance(verdict, Freeze) and not isinstance(before, Freeze):
-            self._emit(wire.Frozen(unit, items, evidence))
-        if isinstance(verdict, RollBack):
-            self._emit(wire.RolledBack(unit, verdict.to, items, evidence))
+        for event in verdict_events(verdict, before, items, self._engine.snapshot.number):
+            self._emit(event)
 
     def _emit(self, event: wire.ServerEvent) -> None:
         """Sends an event of Chorale's own to a session that has asked for it."""
@@ -362,24 +371,6 @@ class Checker:
             self._out.emit(event)
 
 
-def _work(want: Want, heard: Transcribe, report: Transcribed) -> Score | Transcribe:
-    """Returns the recogniser's work for a want about sound that has been recognised before."""
-    if isinstance(want, WantScore):
-        return Score(
-            start=heard.start,
-            stop=heard.stop,
-            texts=want.texts,
-            recognised=report.text.strip(),
-            near=report.job_id,
-            rung=report.rung,
-            language=heard.language,
-            clip=heard.clip,
-        )
-    return Transcribe(
-        start=heard.start,
-        stop=heard.stop,
-        rung=want.rung,
-        language=heard.language,
-        prompt=heard.prompt,
-        clip=heard.clip,
-    )
+def _plain(text: str) -> str:
+    """What of two spellings may differ without anything else being said."""
+    return "".join(letter for letter in text.casefold() if letter.isalnum())

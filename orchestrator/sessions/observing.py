@@ -15,13 +15,20 @@ from consistency.observation import (
     Token,
     Word,
 )
-from consistency.verdict import Evidence
+from consistency.verdict import Accept, Ask, Evidence, Freeze, RollBack, Suspect, Verdict, Want, WantScore
 from orchestrator.clock import US_PER_S
-from orchestrator.scheduling.work import Scored, Transcribe, Transcribed, Understood
+from orchestrator.scheduling.work import Score, Scored, Transcribe, Transcribed, Understood
 from orchestrator.sessions.utterance import Heard
 from orchestrator.wire.client import GiveTokens
-from orchestrator.wire.server import Reason
+from orchestrator.wire.server import Frozen, Reason, RolledBack, ServerEvent, VerdictName, VerdictReached
 
+_NAMES: dict[type[Verdict], VerdictName] = {
+    Accept: "accept",
+    Suspect: "suspect",
+    Freeze: "freeze",
+    Ask: "ask",
+    RollBack: "roll_back",
+}
 _SHOWN_REASONS = 8
 _SHOWN_CHARACTERS = 160
 
@@ -125,6 +132,45 @@ def reasons(evidence: tuple[Evidence, ...]) -> tuple[Reason, ...]:
     return tuple(
         Reason(one.name, round(one.value, 4), one.about[:_SHOWN_CHARACTERS])
         for one in evidence[:_SHOWN_REASONS]
+    )
+
+
+def verdict_events(
+    verdict: Verdict, before: Verdict | None, item_ids: tuple[str, ...], snapshot: int
+) -> tuple[ServerEvent, ...]:
+    """Returns what clients who asked for it are told of a verdict on these items; `before` is what stood until now."""
+    unit, evidence = verdict.unit, reasons(verdict.evidence)
+    verified = verdict.verified if isinstance(verdict, Accept) else not isinstance(verdict, Suspect | Freeze)
+    events: list[ServerEvent] = [
+        VerdictReached(unit, _NAMES[type(verdict)], verified, item_ids, snapshot, evidence)
+    ]
+    if isinstance(verdict, Freeze) and not isinstance(before, Freeze):
+        events.append(Frozen(unit, item_ids, evidence))
+    if isinstance(verdict, RollBack):
+        events.append(RolledBack(unit, verdict.to, item_ids, evidence))
+    return tuple(events)
+
+
+def work_for(want: Want, heard: Transcribe, report: Transcribed) -> Score | Transcribe:
+    """Returns the recogniser's work for a want about sound that has been recognised before."""
+    if isinstance(want, WantScore):
+        return Score(
+            start=heard.start,
+            stop=heard.stop,
+            texts=want.texts,
+            recognised=report.text.strip(),
+            near=report.job_id,
+            rung=report.rung,
+            language=heard.language,
+            clip=heard.clip,
+        )
+    return Transcribe(
+        start=heard.start,
+        stop=heard.stop,
+        rung=want.rung,
+        language=heard.language,
+        prompt=heard.prompt,
+        clip=heard.clip,
     )
 
 

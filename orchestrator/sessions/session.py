@@ -9,6 +9,7 @@ from typing import assert_never
 
 from msgspec import UNSET, structs
 
+from modalities.audio.segmenter import TAIL_SAMPLES
 from orchestrator.clock import US_PER_S
 from orchestrator.errors import SessionClosed, WireError
 from orchestrator.ids import IdSequence
@@ -266,8 +267,10 @@ class Session:
             unit = 0 if turn is None else turn.id
             source = Source(heard.item_id, heard.item_id, unit, "speech", began, stop, heard.text)
             source.report, source.work, source.heard = heard.report, utterance.work, heard
-            source.asks = heard.wants_reply and may_ask(self.view, self._out)
+            source.asks, source.revision = heard.wants_reply and may_ask(self.view, self._out), 1
             self._checker.said(source)
+            if utterance.text and utterance.text_to >= utterance.stop - TAIL_SAMPLES:
+                self._checker.recognised_before(source, utterance.text.strip())
         if self.view.type != "transcription" and self._conversation.get(heard.item_id) is not None:
             self._answering.heard(heard)
 

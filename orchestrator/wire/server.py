@@ -307,11 +307,14 @@ class Reason(Struct, frozen=True):
     about: str
 
 
+VerdictName = Literal["accept", "suspect", "freeze", "ask", "roll_back"]
+
+
 class VerdictReached(ServerEvent, frozen=True, tag="chorale.verdict"):
     """What stands about a turn (`unit`); sent again when that changes. `snapshot`: the last unit whose state holds."""
 
     unit: int
-    verdict: Literal["accept", "suspect", "freeze", "ask", "roll_back"]
+    verdict: VerdictName
     verified: bool
     item_ids: tuple[str, ...]
     snapshot: int

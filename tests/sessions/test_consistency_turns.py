@@ -241,3 +241,26 @@ def test_session_without_the_engine_answers_at_once() -> None:
     conflict(one)
     assert scores(one) == []
     assert one.prompt()[-1] == ("user", f"{FIFTY}\n{FIFTEEN}")
+
+
+def test_session_holds_a_fast_pass_against_the_final_one() -> None:
+    """A draft of all that was said is one more reading of it: where the sound fits it better, it is adopted. The reply
+    does not wait for that."""
+    for ratio, text in ((2.0, FIFTEEN), (-2.0, FIFTY)):
+        one = talk(early_replies=False)
+        one.hear(1_000, 0.95)
+        one.update(audio={"input": {"turn_detection": {"type": "semantic_vad", "eagerness": "low"}}})
+        while not one.finals():
+            for draft in one.open_jobs(Transcribe):
+                one.transcribed(FIFTEEN, draft)
+            one.hear(96, 0.01)
+        one.transcribed(FIFTY)
+        assert len(one.all("response.created")) == 1
+        (job_id,) = scores(one)
+        work = one.jobs[job_id].work
+        assert isinstance(work, Score)
+        assert (work.texts, work.recognised) == ((FIFTEEN,), FIFTY)
+        one.writes("Well")
+        fits(one, ratio)
+        assert one.prompt()[-1] == ("user", text)
+        assert len(one.all("response.created")) == (2 if ratio > 0 else 1)
