@@ -48,6 +48,10 @@ def serve(
     port: Annotated[
         int | None, typer.Option(metavar="PORT", help="Where to listen (server.port); 0 takes a free one.")
     ] = None,
+    record: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Write every session down there whose client does not decline."),
+    ] = None,
 ) -> None:
     """Run the server with all its workers.
 
@@ -56,7 +60,9 @@ def serve(
     from orchestrator import settings
     from orchestrator.errors import ChoraleError, ConfigError, ModelMissing
 
-    options = {"server.host": host, "server.port": port}
+    options: dict[str, object] = {"server.host": host, "server.port": port}
+    if record is not None:
+        options |= {"recording.dir": str(record), "recording.enabled": True}
     try:
         _run(
             settings.load(config, options={key: value for key, value in options.items() if value is not None})

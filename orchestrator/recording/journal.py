@@ -41,13 +41,14 @@ class Header(Struct, frozen=True, omit_defaults=True):
 
 
 class Standing(Struct, frozen=True, array_like=True):
-    """What a shell reads from the heart after a step: its life, when to come back, the sound it may still want, where
-    silence decides next."""
+    """How a heart stands after a step: its life, when to come back, the sound it may still want, where silence decides
+    next, and what the consistency engine has committed (the digest of its snapshot)."""
 
     life: str
     deadline: int | None
     keep_from: int | None
     listen_at: int | None
+    committed: str = ""
 
 
 class Done(Struct, frozen=True, array_like=True):
@@ -178,7 +179,8 @@ def load(path: Path) -> Journal:
 
 def standing_of(heart: Heart) -> Standing:
     """Returns how a heart stands now."""
-    return Standing(heart.life.value, heart.deadline, heart.keep_from, heart.listen_at)
+    committed = heart.checker.engine.snapshot.digest.hex()
+    return Standing(heart.life.value, heart.deadline, heart.keep_from, heart.listen_at, committed)
 
 
 def _read_header(content: bytes, name: str) -> Header:

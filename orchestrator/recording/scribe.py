@@ -57,7 +57,7 @@ class Scribe:
         """Returns the first line."""
         opening = self._opening
         view = opening.view
-        if view.chorale is not UNSET:
+        if view.chorale is not UNSET and view.chorale.secret is not UNSET:
             view = structs.replace(view, chorale=structs.replace(view.chorale, secret=""))
         session, rules = Raw(self._said(view)), Raw(self._said(write_rules(opening.rules)))
         header = Header(

@@ -1,0 +1,128 @@
+"""What a conversation came to, from its journal: who said what, and what the server made of it. Pure."""
+
+from dataclasses import dataclass
+
+import msgspec
+
+from orchestrator.recording.journal import Journal
+from orchestrator.recording.replay import make_heart
+from orchestrator.sessions import effects as do
+from orchestrator.sessions.conversation import words_of
+from orchestrator.sessions.rules import SessionRules
+from orchestrator.wire.items import FunctionCall, FunctionCallOutput, Message
+from orchestrator.wire.session import EXTENSION_EVENTS
+
+_TOLD = (
+    "input_audio_buffer.speech_started",
+    "input_audio_buffer.speech_stopped",
+    "conversation.item.input_audio_transcription.completed",
+    "conversation.item.input_audio_transcription.failed",
+    "conversation.item.truncated",
+    "conversation.item.deleted",
+    "response.created",
+    "response.done",
+    *EXTENSION_EVENTS,
+)
+"""Events for everyone that stand in the time line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """An item of the conversation in the end. `role`: user, assistant, system, call or result."""
+
+    item_id: str
+    at_us: int
+    role: str
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """An event that everyone was told, as JSON values, or one for a person to read (`text`)."""
+
+    at_us: int
+    type: str
+    event: dict[str, object]
+
+    @property
+    def text(self) -> str:
+        """Says in a line what was told."""
+        event = self.event
+        match self.type:
+            case "response.done":
+                response = event["response"]
+                assert isinstance(response, dict)
+                return f"response {response.get('status')}"
+            case "conversation.item.input_audio_transcription.completed":
+                return f"understood: {event.get('transcript')}"
+            case "chorale.verdict":
+                return f"verdict on turn {event.get('unit')}: {event.get('verdict')}{_why(event)}"
+            case "chorale.frozen" | "chorale.rolled_back":
+                return f"{self.type.removeprefix('chorale.')} turn {event.get('unit')}{_why(event)}"
+            case "chorale.realigned":
+                return f"realigned: {event.get('previous')} → {event.get('transcript')}"
+            case "chorale.token":
+                slots = event.get("slots")
+                found = slots if isinstance(slots, list) else []
+                named = ", ".join(f"{slot['name']}={slot['value']}" for slot in found)
+                return f"token {event.get('intent') or '–'} {named}".rstrip()
+            case _:
+                return self.type
+
+
+def _why(event: dict[str, object]) -> str:
+    evidence = event.get("evidence")
+    found = evidence if isinstance(evidence, list) else []
+    return "".join(f"; {one['name']} {one['value']} {one['about']}".rstrip() for one in found[:3])
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """`said` in the order of the conversation, `told` in time. `slots`: what is committed in the end, by name."""
+
+    said: tuple[Said, ...]
+    told: tuple[Told, ...]
+    slots: dict[str, str]
+    lasted_us: int
+
+    def of(self, type: str) -> list[Told]:
+        """Returns what was told of one type."""
+        return [one for one in self.told if one.type == type]
+
+    def lines(self, around_us: int | None = None, within_us: int = 5_000_000) -> list[str]:
+        """Returns the time line for people; with `around_us` only what is near to it."""
+        marked = [(one.at_us, f"{one.role}: {one.words}") for one in self.said]
+        marked += [(one.at_us, f"  {one.text}") for one in self.told]
+        marked.sort(key=lambda one: one[0])
+        if around_us is not None:
+            marked = [one for one in marked if abs(one[0] - around_us) <= within_us]
+        return [f"{at_us / 1e6:8.3f} s  {text}" for at_us, text in marked]
+
+
+def tell(journal: Journal, today: SessionRules | None = None) -> Story:
+    """Returns the story of a journal, as today's code tells it. Raises `JournalDamaged`."""
+    heart = make_heart(journal.header, today)
+    told, now = [], 0
+    for step in journal.steps():
+        now = step.now
+        if step.done is None:
+            break
+        for effect in heart.receive(step.event, step.now):
+            if isinstance(effect, do.Emit):
+                event = msgspec.to_builtins(effect.event)
+                if event["type"] in _TOLD:
+                    told.append(Told(now, event["type"], event))
+    said = []
+    for entry in heart.conversation:
+        words, role = words_of(entry), ""
+        match entry.item:
+            case Message(role=role):
+                pass
+            case FunctionCall(name=name, arguments=arguments):
+                role, words = "call", f"{name}({arguments})"
+            case FunctionCallOutput(output=output):
+                role, words = "result", output
+        said.append(Said(entry.id, entry.began_us, role, words))
+    tokens = heart.checker.engine.snapshot.tokens
+    slots = {one.slot: one.value for one in tokens if one.slot}
+    return Story(tuple(said), tuple(told), slots, now)
