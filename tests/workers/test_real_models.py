@@ -8,6 +8,7 @@ import signal
 import numpy as np
 import pytest
 
+from consistency.observation import VECTOR_DIMENSIONS
 from modalities.audio.resample import Resampler
 from orchestrator.scheduling.work import (
     Replied,
@@ -132,7 +133,7 @@ def test_real_understanding_names_intent_and_slots_of_a_batch() -> None:
                 ("day", "tomorrow"),
             ]
             vector = np.frombuffer(timer.vector, dtype="<i2") / 32_767
-            assert len(vector) == 384
+            assert len(vector) == VECTOR_DIMENSIONS
             assert np.linalg.norm(vector) == pytest.approx(1, abs=1e-3)
 
     asyncio.run(main())
