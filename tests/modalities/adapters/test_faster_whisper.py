@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from importlib.util import find_spec
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -338,3 +339,19 @@ def test_whisper_starts_where_the_clip_asks() -> None:
     engine: Any = LoopingEngine()  # stands in for the model's engine
     FasterWhisper(WhisperSettings(), engine).recognize([Clip(noise(2, 1000), rung=BEAM)])
     assert engine.asked[0] == (BEAM, 0.0, 5)
+
+
+def test_whisper_looks_at_each_window_of_a_long_clip_twice_at_most() -> None:
+    """A minute of speech keeps everyone else's waiting: it climbs no ladder, and a draft is not looked at again."""
+    asked: list[dict[str, object]] = []
+
+    def transcribe(pcm: object, **options: object) -> tuple[list[object], SimpleNamespace]:
+        asked.append(options)
+        return [], SimpleNamespace(language="en")
+
+    engine = SimpleNamespace(model=SimpleNamespace(transcribe=transcribe), multilingual=False)
+    recognizer = FasterWhisper(WhisperSettings(temperatures=(0.2, 0.4, 0.6)), engine)  # type: ignore[arg-type]
+    long = np.zeros(31 * SPEECH_RATE_HZ, np.int16)
+    recognizer.recognize([Clip(long), Clip(long, draft=True)])
+    assert [options["temperature"] for options in asked] == [(0.0, 0.4), (0.0,)]
+    assert {options["beam_size"] for options in asked} == {1}
