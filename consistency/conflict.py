@@ -142,6 +142,7 @@ class Conflicts:
         if missing and waits:
             return Finding("suspect", evidence, (WantScore(heard.id, missing),))
         verified = not missing
+        by_text = found.distance
         scores = tuple(score for text in texts if (score := known.scores.get(text)) is not None)
         if scores:
             found = self.compare(a, b, scores)
@@ -153,7 +154,8 @@ class Conflicts:
                     adopted=(heard.id, _reading(heard, other, best.text)),
                     verified=verified,
                 )
-        if found.distance <= self._rules.freeze:
+        cleared = found.distance <= self._rules.suspect
+        if cleared or max(found.distance, by_text) <= self._rules.freeze:
             return Finding(evidence=evidence, verified=verified)
         if not scores or _ratio(max(scores, key=_ratio)) > self._rules.unlikely:
             again = self._rehear(heard, other, known, evidence, waits)

@@ -102,6 +102,18 @@ def test_engine_accepts_a_suspect_that_the_sound_clears() -> None:
     assert not verdict.adopted
 
 
+def test_engine_commits_no_two_texts_that_contradict_each_other_for_want_of_a_clear_sound() -> None:
+    """A sound that leaves it open clears nothing: what the texts say of each other still holds."""
+    judge = ScriptedJudge(
+        {(FIFTY, FIFTEEN): ("restatement", 0.97)}, with_sound={(FIFTY, FIFTEEN): ("restatement", 0.7)}
+    )
+    one = engine(judge)
+    speech, _ = conflict(one)
+    verdict = one.observe(Scores(speech.id, (scored(FIFTEEN, -20.0),)), 2_100_000)
+    assert isinstance(verdict, Accept)
+    assert verdict.superseded == (speech.id,)
+
+
 def test_engine_freezes_and_has_the_sound_recognised_again_rung_by_rung() -> None:
     """Where the sound is unclear the recogniser is asked again; a text that agrees with the other is realigned to."""
     one = engine()

@@ -12,6 +12,7 @@ from orchestrator.scheduling.work import (
     Transcribe,
     Transcribed,
     Understood,
+    WordsApart,
 )
 from orchestrator.sessions.rules import ConsistencyRules, SessionRules
 from tests.consistency.saying import said
@@ -90,7 +91,12 @@ def fits(one: Talk, ratio: float) -> list[Shown]:
     work = one.jobs.pop(job_id).work
     assert isinstance(work, Score)
     heard = TextFit(work.recognised, work.recognised, -10.0, -1.0, -2.0)
-    found = tuple(TextFit(text, text, -10.0 + ratio, -1.0, -2.0) for text in work.texts)
+    found = tuple(
+        TextFit(
+            text, text, -10.0 + ratio, -1.0 + ratio / 8, -2.0 + ratio / 2, (WordsApart("x", "y", ratio / 2),)
+        )
+        for text in work.texts
+    )
     return one.report(Scored(job_id, heard, found))
 
 
