@@ -193,9 +193,15 @@ def test_llama_replies_side_by_side_do_not_touch_each_other(model: LlamaCpp) -> 
 
 
 def test_llama_repeats_itself_by_its_seed(model: LlamaCpp) -> None:
-    """With warmth, the same seed says the same again and another seed something else."""
-    warm = [asking("Tell me a story.", temperature=1.0, seed=seed, max_tokens=16) for seed in (1, 1, 2)]
-    said = [Reply(model, prompt).text for prompt in warm]
+    """With warmth, the same seed says the same again and another seed something else.
+
+    The first one only computes the prompt: what is left of it by other tests is rounded in batches of other sizes.
+    """
+    warm = [
+        asking("Tell me a story.", temperature=1.0, seed=seed, max_tokens=16, cache_key="story")
+        for seed in (1, 1, 1, 2)
+    ]
+    _, *said = [Reply(model, prompt).text for prompt in warm]
     assert said[0] == said[1] != said[2]
 
 
