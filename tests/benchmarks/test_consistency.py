@@ -130,14 +130,15 @@ def test_one_word_contradictions_of_the_developer_data_are_found(consistency_dat
 @pytest.mark.dialogues
 @pytest.mark.real
 def test_cross_validated_distance_reaches_its_goals(consistency_data: Path) -> None:
-    """On hard and audited pairs by models that have not seen them: AUC .99; F1 .94 with false positives of 2 %."""
-    pairs = [pair for pair in read_pairs(consistency_data) if pair.is_sure]
+    """On hard and audited pairs, by models fitted on all others: AUC .99; F1 .94 with false positives of 2 %."""
+    pairs = read_pairs(consistency_data)
     observer = Observer()
     for _ in observer.embed([text for pair in pairs for text in (pair.heard, pair.typed)]):
         pass
-    scores = cross_validated(pairs, features_of(pairs, observer))
-    truth = np.array([pair.truth for pair in pairs])
-    assert auc(scores, truth) >= 0.985
+    sure = np.array([pair.is_sure for pair in pairs])
+    scores = cross_validated(pairs, features_of(pairs, observer))[sure]
+    truth = np.array([pair.truth for pair in pairs])[sure]
+    assert auc(scores, truth) >= 0.99
     figures = at(scores, truth, 0.85)
-    assert figures.f1 >= 0.93
-    assert figures.false_positives <= 0.03
+    assert figures.f1 >= 0.94
+    assert figures.false_positives <= 0.02
