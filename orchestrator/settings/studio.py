@@ -110,6 +110,7 @@ class Models:
             if self._failure is None:
                 await self._stop.wait()
             await pool.stop()
+            await working
         finally:
             self._dispatcher.close()
             working.cancel()
