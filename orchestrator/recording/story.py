@@ -63,7 +63,7 @@ class Told:
                 return f"realigned: {event.get('previous')} → {event.get('transcript')}"
             case "chorale.token":
                 slots = event.get("slots")
-                found = slots if isinstance(slots, list) else []
+                found = slots if isinstance(slots, list | tuple) else ()
                 named = ", ".join(f"{slot['name']}={slot['value']}" for slot in found)
                 return f"token {event.get('intent') or '–'} {named}".rstrip()
             case _:
@@ -72,7 +72,7 @@ class Told:
 
 def _why(event: dict[str, object]) -> str:
     evidence = event.get("evidence")
-    found = evidence if isinstance(evidence, list) else []
+    found = evidence if isinstance(evidence, list | tuple) else ()
     return "".join(f"; {one['name']} {one['value']} {one['about']}".rstrip() for one in found[:3])
 
 
