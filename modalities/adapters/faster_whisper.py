@@ -31,6 +31,7 @@ from modalities.adapters.whisper_judgement import (
     next_rung,
     silent,
 )
+from modalities.adapters.whisper_rest import continued, unheard_from
 from modalities.adapters.whisper_scoring import ForcedScorer
 from modalities.errors import AdapterUnavailable
 from modalities.ports import SPEECH_RATE_HZ, Alternative, Claim, Clip, Fits, Recognition, Word
@@ -120,7 +121,7 @@ class FasterWhisper:
             for together in _groups(waiting, lambda trial: self._shape(trial), self._settings.batch):
                 self._climb(together, rung)
         for trial in trials:
-            results[trial.place] = _recognition(trial)
+            results[trial.place] = self._to_its_end(trial.clip, _recognition(trial))
         return results
 
     def score(self, claims: Sequence[Claim]) -> list[Fits | None]:
@@ -136,6 +137,14 @@ class FasterWhisper:
         asked = [replace(claims[place], clip=replace(claims[place].clip, rung=SHORT)) for place in theirs]
         found |= zip(theirs, second.score(asked), strict=True)
         return [found[place] for place in range(len(claims))]
+
+    def _to_its_end(self, clip: Clip, found: Recognition) -> Recognition:
+        """Goes on behind the last word of a final for as long as its speech does."""
+        rest = unheard_from(clip.pcm, found.words[-1].stop_s) if found.words else None
+        if rest is None:
+            return found
+        behind = replace(clip, pcm=clip.pcm[rest:], key="", alternatives=0)
+        return continued(found, self.recognize([behind])[0], rest / SPEECH_RATE_HZ)
 
     def _by_the_second(self, clips: Sequence[Clip]) -> dict[int, Recognition]:
         """Recognises, by place, what is asked of the second recogniser; nothing where there is none."""
