@@ -67,19 +67,21 @@ class _Side:
 
 def _unmatched(ones: Sequence[Fact], others: Sequence[Fact]) -> tuple[list[Fact], list[Fact]]:
     """What is left of two lists of one kind when every fact that agrees with one of the other side is taken out."""
-    counted = bool(ones) and ones[0].kind in _COUNTED
-    left = list(ones) if counted else list({fact.value: fact for fact in ones}.values())
-    right = list(others) if counted else list({fact.value: fact for fact in others}.values())
-    open_left = []
-    for one in left:
-        match = next((other for other in right if _agree(one, other)), None)
+    if not (ones and ones[0].kind in _COUNTED):
+        left = {fact.value: fact for fact in ones}.values()
+        right = {fact.value: fact for fact in others}.values()
+        return (
+            [one for one in left if not any(_agree(one, other) for other in right)],
+            [other for other in right if not any(_agree(one, other) for one in left)],
+        )
+    open_left, open_right = [], list(others)
+    for one in ones:
+        match = next((other for other in open_right if _agree(one, other)), None)
         if match is None:
             open_left.append(one)
-        elif counted:
-            right.remove(match)
         else:
-            right = [other for other in right if not _agree(one, other)]
-    return open_left, right
+            open_right.remove(match)
+    return open_left, open_right
 
 
 def _numeric(left: _Side, right: _Side) -> tuple[list[Pair], tuple[list[Fact], list[Fact]]]:

@@ -158,6 +158,13 @@ def test_conflicts_of_a_text_with_itself_are_none(facts: list[Fact]) -> None:
     assert missing(facts, facts) == []
 
 
+def test_conflicts_of_days_that_agree_with_one_another_are_symmetric() -> None:
+    """A day that may be read in two ways agrees with both readings, whichever side says it."""
+    one = _facts("date=--01-01", "date=--02-01")
+    other = _facts("date=--02-01", "date=1/2")
+    assert len(conflicts(one, other)) == len(conflicts(other, one))
+
+
 @given(_some, _some)
 def test_conflicts_are_symmetric(one: list[Fact], other: list[Fact]) -> None:
     """As many from either side, of the same kinds."""
