@@ -10,13 +10,12 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True)
 class Turn:
-    """One user's say: the items of its unit, and whether it still waits for its answer."""
+    """One user's say: the items of its unit."""
 
     id: int
     opened_us: int
     last_sign_us: int
     items: list[str] = field(default_factory=list)
-    reply_due: bool = False
     closed: bool = False
 
 
