@@ -197,8 +197,8 @@ class Conversation:
 
     def prompt(self, instructions: str, foreseen: Entry | None = None) -> tuple[PromptMessage, ...]:
         """Returns the instructions and the newest items that fit `prompt_chars`, oldest first; with `foreseen` as it
-        will be once that entry has been added in its time's place. Older ones leave in blocks, `BLOCKS` of them to a prompt, and
-        what is left begins with a user's message, unless hardly a block fits.
+        will be once that entry has been added in its time's place. Older ones leave in blocks, `BLOCKS` of them
+        to a prompt, and what is left begins with a user's message, unless hardly a block fits.
 
         Items without words (silence, unheard replies, speech still pending) are left out; the outputs of calls whose
         call fell off the edge too, since models refuse an answer to nothing.
