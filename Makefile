@@ -28,7 +28,7 @@ ARGS ?=
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help run setup test check lint format types imports unit quick docs-check diagrams bench fit-consistency clients clean distclean
+.PHONY: help run setup test check lint format types imports unit quick docs-check diagrams bench demo-consistency fit-consistency clients clean distclean
 
 help:  ## list these verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -69,6 +69,9 @@ diagrams: $(DEV)  ## draw the state machines in docs/ from their tables
 
 bench: $(RUNTIME) $(MODELS)  ## list the benchmarks; ARGS="speech --limit 20" runs one
 	$(BIN)/chorale bench $(or $(ARGS),--help)
+
+demo-consistency: $(RUNTIME) $(MODELS)  ## contradicting sessions, played to the real models; ARGS="day place" picks
+	$(BIN)/python samples/demo_consistency.py $(ARGS)
 
 fit-consistency: $(DEV) $(MODELS)  ## fit what ships with consistency/; needs CHORALE_CONSISTENCY_DATA
 	$(BIN)/python -m benchmarks.fit_whitening
