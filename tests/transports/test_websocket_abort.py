@@ -68,13 +68,14 @@ def test_clients_that_give_up_anywhere_leave_nothing_behind() -> None:
             await heard(link)
         await until(lambda: not running.server.server_state.connections)
         await until(lambda: len(asyncio.all_tasks()) == 2)  # the server's and ours
-        before = (threading.active_count(), open_files())
+        threads, files = threading.active_count(), open_files()
         held, due = living(WebSocketLink, MeasuredProtocol), timers()
         for _ in range(ABORTS // AT_ONCE):
             await asyncio.gather(*(abort(running.port, chance) for _ in range(AT_ONCE)))
         await until(lambda: not running.server.server_state.connections and running.house.door.links == 0)
         await until(lambda: len(asyncio.all_tasks()) == 2)
-        await until(lambda: (threading.active_count(), open_files()) == before)
+        # Fewer, where something that an earlier test left behind has ended meanwhile.
+        await until(lambda: threading.active_count() <= threads and open_files() <= files)
         assert all(not session.links for session in running.house.directory.sessions)
         assert living(WebSocketLink, MeasuredProtocol) <= held
         assert timers() <= due
