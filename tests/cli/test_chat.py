@@ -79,13 +79,21 @@ class Terminal:
         return True
 
 
+def _as_from_a_shell() -> None:
+    """Ctrl-C counts: whoever runs the tests in the background may ignore it, and programs inherit that."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+
+
 def test_a_person_at_a_terminal_is_asked_answered_and_may_leave_by_ctrl_c() -> None:
     """A line is answered as soon as it is typed; Ctrl-C while nothing is typed ends the command at once: 130."""
     with answering() as server:
         ours, theirs = pty.openpty()
         source = "from orchestrator.cli.main import main; main()"
         command = [sys.executable, "-X", "faulthandler", "-c", source, "chat", "--url", server.url]
-        with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=subprocess.PIPE) as chatting:
+        with subprocess.Popen(
+            command, stdin=theirs, stdout=theirs, stderr=subprocess.PIPE, preexec_fn=_as_from_a_shell
+        ) as chatting:
             os.close(theirs)
             try:
                 read_until(ours, b"you> ")
