@@ -68,6 +68,7 @@ class Observation:
     int16, `VECTOR_DIMENSIONS` long and of length `VECTOR_ONE`, empty where there is none. `prosody` are standardised
     numbers, empty where there was no sound: an absent modality is never a measured zero. `log_probability` is the
     recogniser's mean per token, `revision` counts the passes over one utterance (draft, final, repeated).
+    `alternatives` are the recogniser's likeliest texts with the logarithms of their probabilities, where it was asked.
     """
 
     id: str
@@ -86,6 +87,7 @@ class Observation:
     no_speech_probability: float = 0.0
     prosody: tuple[float, ...] = ()
     revision: int = 0
+    alternatives: tuple[tuple[str, float], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

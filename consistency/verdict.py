@@ -21,10 +21,12 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class WantScore:
-    """Score these texts under the sound of an utterance (forced scoring)."""
+    """Score these texts under the sound of an utterance (forced scoring): by the recogniser that heard it, or at rung 3
+    by the second one."""
 
     observation_id: str
     texts: tuple[str, ...]
+    rung: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,7 @@ class Scores:
     observation_id: str
     scores: tuple[ForcedScore, ...]
     texts: tuple[str, ...] = ()
+    rung: int = 0
 
 
 @dataclass(frozen=True, slots=True)
