@@ -1,4 +1,4 @@
-"""The one place, with `aiortc_guard`, that reaches into aiortc and aioice, beyond what they document.
+"""The one place, with `aiortc_guard` and `aiortc_moves`, that reaches into aiortc and aioice beyond what they document.
 
 Three things are taken from aiortc 1.16 and aioice 0.13 here; `tests/transports/test_aiortc_inside.py` pins each and
 says which one moved:
@@ -24,6 +24,7 @@ from aiortc.rtcrtpparameters import RTCRtpReceiveParameters
 from aiortc.rtp import RtcpReceiverInfo, RtcpRrPacket, RtcpSrPacket, RtpPacket
 
 from orchestrator.clock import US_PER_S, Clock
+from orchestrator.transports.aiortc_moves import Whereabouts
 from orchestrator.transports.rtp_order import Packet, SoundCodec
 from orchestrator.transports.rtp_reception import ReceptionCounter
 
@@ -89,6 +90,7 @@ class TrackReceiver:
         self._stopped = False
         self._track: object = None
         self._untap: Callable[[], None] | None = None
+        self._whereabouts: Whereabouts | None = None
 
     @property
     def track(self) -> Any:
@@ -103,6 +105,10 @@ class TrackReceiver:
     def setTransport(self, transport: RTCDtlsTransport) -> None:
         """Bundling: another transport carries the track."""
         self._transport = transport
+
+    def follow_client(self) -> None:
+        """Lets the call follow its client wherever its packets come from. Once candidates are gathered."""
+        self._whereabouts = Whereabouts(self._transport.transport._connection, self._clock)
 
     async def receive(self, parameters: RTCRtpReceiveParameters) -> None:
         """Begins to take packets; aiortc calls this once DTLS is done, and again after each negotiation."""
@@ -149,6 +155,8 @@ class TrackReceiver:
             self._sender_report = (packet.ssrc, middle, self._clock.now_us())
 
     def _take(self, data: bytes) -> None:
+        if self._whereabouts is not None:
+            self._whereabouts.authentic()
         packet = parse_rtp(data, self._codecs, self._clock.now_us())
         if packet is not None and self._enabled:
             self._counter.add(packet)

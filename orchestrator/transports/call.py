@@ -121,7 +121,7 @@ class Call:
         assert capabilities is not None
         known = {codec.name.lower(): codec for codec in capabilities.codecs}
         transceiver.setCodecPreferences([known[name] for name in _CODEC_NAMES])
-        replace_receiver(transceiver, self._sound, self._clock)
+        receiver = replace_receiver(transceiver, self._sound, self._clock)
         peer.on("datachannel", self._channel_opened)
         peer.on("connectionstatechange", self._state_changed)
         try:
@@ -129,6 +129,7 @@ class Call:
             guard(peer)
             choose_addresses(peer, self._settings.host_addresses)
             await peer.setLocalDescription(await peer.createAnswer())
+            receiver.follow_client()
         except (OperationError, InvalidStateError, *SDP_ERRORS) as error:
             _log.warning("call %s: aiortc cannot answer the offer (%s)", self.id, type(error).__name__)
             raise WireError("invalid_value", "Invalid SDP offer: it does not fit together.", "sdp") from error

@@ -2,13 +2,17 @@
 and cuts off."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
+from aioice import ice
 
 from benchmarks.network_faults import CLEAR, CUT, Conditions
 from orchestrator.transports.aiortc_inside import ice_connections
 from tests.networks.lines import connect, dial, dial_through
 from tests.transports.calling import (
+    Caller,
     Script,
     Switchboard,
     frames_of,
@@ -21,6 +25,22 @@ from tests.transports.calling import (
 BAD = Conditions(loss=0.05, delay_s=0.01, jitter_s=0.06, swapped=0.03, doubled=0.03)
 SECOND = [*frames_of(tone(0.2)), *[None] * 40]
 """A tone at its beginning, then silence."""
+
+
+async def hears_on(caller: Caller) -> None:
+    """Returns once half a second more has come from the server."""
+    received = caller.earpiece.count
+    await until(lambda: caller.earpiece.count > received + 25, "sound from the server")
+
+
+def answer_only(query_consent: Callable[[ice.Connection], Awaitable[None]]) -> Any:
+    """Lets the client answer questions for consent and ask none, so that nothing but its sound shows where it is."""
+
+    async def asked_of_clients_only(connection: ice.Connection) -> None:
+        if not connection.ice_controlling:
+            await query_consent(connection)
+
+    return asked_of_clients_only
 
 
 async def heard_up_to(board: Switchboard, seconds: float) -> None:
@@ -180,8 +200,7 @@ def test_a_client_that_names_its_new_address_to_ice_is_followed() -> None:
                 for _ in range(2):  # the first makes the address known, the second chooses it
                     request = connection.build_request(pair, nominate=True)
                     await pair.protocol.request(request, pair.remote_addr, integrity_key=key)
-                received = caller.earpiece.count
-                await until(lambda: caller.earpiece.count > received + 25, "sound from the server")
+                await hears_on(caller)
                 await heard_up_to(board, 2.6)
                 starts = starts_of(board)
                 assert starts == pytest.approx([round(start) for start in starts], abs=0.02)
@@ -192,23 +211,47 @@ def test_a_client_that_names_its_new_address_to_ice_is_followed() -> None:
     asyncio.run(main())
 
 
-def test_a_client_whose_router_moves_it_unasked_is_heard_until_its_call_ends(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """The server's questions go to the old address: with the sixth that is not answered the call ends. Until then, what
-    the client says is heard."""
+def test_a_client_whose_router_moves_it_unasked_is_followed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It says nothing of it, since it does not know: no check, no nomination, only its sound comes from elsewhere.
+    Three times in one call. Sound goes on both ways, each tone at its place, and the call outlives its consent."""
     monkeypatch.setattr("aioice.ice.CONSENT_INTERVAL", 0.3)
+    monkeypatch.setattr("aioice.ice.Connection.query_consent", answer_only(ice.Connection.query_consent))
 
     async def main() -> None:
         async with switchboard() as board:
-            _, line = await dial_through(board, Script(SECOND * 30))
+            caller, line = await dial_through(board, Script(SECOND * 30))
             try:
                 await heard_up_to(board, 0.3)
+                for _ in range(3):
+                    line.move()
+                    await hears_on(caller)
+                    board.session.emit("moved")
+                    await until(lambda: "moved" in caller.types(), "an event from the server")
+                    caller.events.clear()
+                sent = caller.microphone.sent
+                await until(lambda: caller.microphone.sent > sent + 150, "more than consent lasts")
+                assert board.door.calls == 1
+                starts = starts_of(board)
+                assert starts == pytest.approx([round(start) for start in starts], abs=0.02)
+            finally:
+                line.close()
+
+    asyncio.run(main())
+
+
+def test_a_client_that_only_listens_is_followed_by_its_checks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No sound comes of it; its own questions for consent, without a nomination, show where it is now."""
+    monkeypatch.setattr("aioice.ice.CONSENT_INTERVAL", 1.0)
+    monkeypatch.setattr("orchestrator.transports.aiortc_moves.CHECK_ELSEWHERE_US", 300_000)
+
+    async def main() -> None:
+        async with switchboard() as board:
+            caller, line = await dial_through(board, direction="recvonly")
+            try:
+                await until(lambda: caller.earpiece.count > 5, "sound from the server")
                 line.move()
-                await heard_up_to(board, 1.5)
-                await until(lambda: board.door.calls == 0, "the call to be gone")
-                assert starts_of(board)[:2] == pytest.approx([0, 1], abs=0.02)
-                assert board.session.ended is None
+                await hears_on(caller)
+                assert board.door.calls == 1
             finally:
                 line.close()
 
