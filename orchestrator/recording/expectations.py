@@ -3,6 +3,8 @@
 import re
 from collections.abc import Iterator
 
+from msgspec import UNSET
+
 from orchestrator.recording.scenario import Conflict, Expected, Miss, ReplyCondition
 from orchestrator.recording.story import Said, Story, Told
 
@@ -14,7 +16,11 @@ def check(expected: Expected, story: Story) -> list[Miss]:
     return [
         *_words(expected, story),
         *_slots(expected, story),
+        *_intent(expected, story),
         *_conflicts(expected, story),
+        *_turns(expected.freezes, "freeze", "freezes", story),
+        *_turns(expected.questions, "ask", "questions", story),
+        *_verdicts(expected, story),
         *_rollbacks(expected, story),
         *_replies(expected, story),
         *_errors(expected, story),
@@ -57,6 +63,44 @@ def _slots(expected: Expected, story: Story) -> Iterator[Miss]:
             at = [one.at_us for one in story.of("chorale.token") if f"'{name}'" in str(one.event)]
             yield Miss(f"slot {name}", at[-1] if at else None, str(value), str(got))
 
+    others = {name: value for name, value in found.items() if name not in (expected.slots or {})}
+    if expected.other_slots is not None and len(others) != expected.other_slots:
+        yield Miss("other slots", None, str(expected.other_slots), str(others) if others else "none")
+
+
+def _intent(expected: Expected, story: Story) -> Iterator[Miss]:
+    if expected.intent is not UNSET and expected.intent != story.intent:
+        tokens = story.of("chorale.token")
+        at_us = tokens[-1].at_us if tokens else None
+        yield Miss("intent", at_us, expected.intent or "none", story.intent or "none")
+
+
+def _turns(wanted: int | None, verdict: str, what: str, story: Story) -> Iterator[Miss]:
+    """Counts the turns on which a verdict was reached, however often."""
+    found = [one for one in conflicts_of(story) if one.event.get("verdict") == verdict]
+    if wanted is not None and len(found) != wanted:
+        yield Miss(what, found[0].at_us if found else None, str(wanted), _texts(found))
+
+
+def _verdicts(expected: Expected, story: Story) -> Iterator[Miss]:
+    if expected.verdict is None:
+        return
+    told = story.of("chorale.verdict")
+    if isinstance(expected.verdict, str):
+        yield from _verdict("verdict", expected.verdict, told)
+        return
+    for unit, wanted in expected.verdict.items():
+        yield from _verdict(
+            f"verdict on turn {unit}", wanted, [one for one in told if one.event.get("unit") == unit]
+        )
+
+
+def _verdict(what: str, wanted: str, told: list[Told]) -> Iterator[Miss]:
+    last = told[-1] if told else None
+    if last is None or last.event.get("verdict") != wanted:
+        at_us, got = (None, "none") if last is None else (last.at_us, last.text)
+        yield Miss(what, at_us, wanted, got)
+
 
 def _conflicts(expected: Expected, story: Story) -> Iterator[Miss]:
     found = conflicts_of(story)
@@ -66,7 +110,8 @@ def _conflicts(expected: Expected, story: Story) -> Iterator[Miss]:
     elif isinstance(wanted, tuple):
         for condition in wanted:
             if not any(_is_met(condition, one) for one in found):
-                yield Miss("conflict", None, _name(condition), _texts(found))
+                at_us = found[0].at_us if found else None
+                yield Miss("conflict", at_us, _name(condition), _texts(found))
 
 
 def _is_met(condition: Conflict, told: Told) -> bool:

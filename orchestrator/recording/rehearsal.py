@@ -19,7 +19,7 @@ from orchestrator.recording.scripted import Meaning, Script, Spoken
 from orchestrator.recording.sound import Delivery
 from orchestrator.recording.stage import MakeCompany, Performed, Tell, perform
 from orchestrator.recording.story import Story, tell
-from orchestrator.recording.written_rules import read_rules
+from orchestrator.recording.written_rules import faults_of, read_rules
 from orchestrator.sessions import events as on
 from orchestrator.sessions.links import LinkKind
 from orchestrator.sessions.rules import SessionRules
@@ -72,6 +72,8 @@ def rehearse(
 
 def prepare(scenario: Scenario, folder: Path, read_sound: ReadSound, today: SessionRules) -> Prepared:
     """Reads what a scenario names, relative to its folder. Raises `ScenarioFaulty`, `WireError`, `JournalDamaged`."""
+    for fault in faults_of(scenario.rules, today):
+        raise ScenarioFaulty(f"rules: {fault}")
     rules = read_rules(scenario.rules, today)
     if scenario.journal is not None:
         try:

@@ -78,12 +78,14 @@ def _why(event: dict[str, object]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """`said` in the order of the conversation, `told` in time. `slots`: what is committed in the end, by name."""
+    """`said` in the order of the conversation, `told` in time. `slots`: what is committed in the end, by name;
+    `intent`: that of the latest of them."""
 
     said: tuple[Said, ...]
     told: tuple[Told, ...]
     slots: dict[str, str]
     lasted_us: int
+    intent: str | None = None
 
     def of(self, type: str) -> list[Told]:
         """Returns what was told of one type."""
@@ -125,4 +127,5 @@ def tell(journal: Journal, today: SessionRules | None = None) -> Story:
         said.append(Said(entry.id, entry.began_us, role, words))
     tokens = heart.checker.engine.snapshot.tokens
     slots = {one.slot: one.value for one in tokens if one.slot}
-    return Story(tuple(said), tuple(told), slots, now)
+    intent = next((one.intent for one in reversed(tokens) if one.intent), None)
+    return Story(tuple(said), tuple(told), slots, now, intent)

@@ -1,12 +1,17 @@
 """A session's rules as plain values and back. Code among them (those who judge) is today's. Pure."""
 
+from collections.abc import Iterator
 from dataclasses import fields, is_dataclass, replace
+from difflib import get_close_matches
 from enum import IntEnum
 from typing import Any
 
 from orchestrator.sessions.rules import SessionRules
 
-_CODE = frozenset({"judge", "graph", "fingerprint"})
+_CODE = frozenset({"judge", "graph", "corrections", "read", "fingerprint"})
+"""Rules that are code, or None; whatever else is no plain value is taken for code, too."""
+
+_VALUES = (bool, int, float, str, tuple, list, dict, type(None))
 
 Plain = dict[str, Any]
 
@@ -14,9 +19,7 @@ Plain = dict[str, Any]
 def write_rules(rules: object) -> Plain:
     """Returns the numbers, texts and switches of rules, nested as they are."""
     assert is_dataclass(rules)
-    return {
-        field.name: _plain(getattr(rules, field.name)) for field in fields(rules) if field.name not in _CODE
-    }
+    return {name: _plain(value) for name, value in _values_of(rules).items()}
 
 
 def read_rules(written: Plain, today: SessionRules | None = None) -> SessionRules:
@@ -24,6 +27,37 @@ def read_rules(written: Plain, today: SessionRules | None = None) -> SessionRule
     rules = _over(today or SessionRules(), written)
     assert isinstance(rules, SessionRules)
     return rules
+
+
+def faults_of(written: Plain, rules: object, above: str = "") -> Iterator[str]:
+    """Yields what is wrong with rules that a person wrote: names that are none, and values of another kind."""
+    assert is_dataclass(rules)
+    known = _values_of(rules)
+    for name, value in written.items():
+        path = f"{above}{name}"
+        if name not in known:
+            near = get_close_matches(name, known, 1)
+            yield f"{path}: there is no such rule" + (f"; do you mean {near[0]}?" if near else "")
+        elif is_dataclass(known[name]) and isinstance(value, dict):
+            yield from faults_of(value, known[name], f"{path}.")
+        elif not _fits(known[name], value):
+            yield f"{path}: expected as {_plain(known[name])!r}, got {value!r}"
+
+
+def _fits(before: object, value: object) -> bool:
+    if before is None or isinstance(value, type(before)):
+        return isinstance(value, bool) == isinstance(before, bool) or before is None
+    if isinstance(before, IntEnum):
+        return value in [int(one) for one in type(before)]
+    if isinstance(before, tuple):
+        return isinstance(value, list)
+    return value is None or (isinstance(before, float) and type(value) is int)
+
+
+def _values_of(rules: Any) -> Plain:
+    """Returns the rules that are values, by name."""
+    named = {field.name: getattr(rules, field.name) for field in fields(rules) if field.name not in _CODE}
+    return {name: value for name, value in named.items() if is_dataclass(value) or isinstance(value, _VALUES)}
 
 
 def _plain(value: object) -> Any:
@@ -35,7 +69,7 @@ def _plain(value: object) -> Any:
 
 
 def _over(rules: Any, written: Plain) -> Any:
-    known = {field.name: getattr(rules, field.name) for field in fields(rules)}
+    known = _values_of(rules)
     changes = {name: _as(known[name], value) for name, value in written.items() if name in known}
     return replace(rules, **changes)
 

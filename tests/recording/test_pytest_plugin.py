@@ -5,7 +5,10 @@ import sys
 from importlib.metadata import entry_points
 from pathlib import Path
 
+import pytest
+
 HERE = Path(__file__).parent
+SAMPLES = HERE.parents[1] / "samples" / "sessions"
 PLUGIN = "orchestrator.recording.pytest_plugin"
 INSTALLED = [point for point in entry_points(group="pytest11") if point.value == PLUGIN]
 
@@ -58,12 +61,19 @@ def test_a_failed_scenario_shows_the_time_line_around_what_is_different(tmp_path
 
 
 def test_a_faulty_scenario_is_told_in_words(tmp_path: Path) -> None:
-    """A typo names its field; a sound that is not there names the file."""
+    """A typo names its field and line; a sound that is not there, and a rule that is none, are named too."""
     scenario(tmp_path, GOOD.replace("conflicts:", "conflict:"), "typo")
+    scenario(tmp_path, GOOD.replace("script:", "rules: {early_reply: false}\nscript:"), "rule")
     scenario(tmp_path, GOOD.replace("speech: 1.6", "audio: gone.wav"), "gone")
     result = pytest_in(tmp_path)
     assert "conflict" in result.stdout
-    assert "typo.session.yaml" in result.stdout
+    line = GOOD[: GOOD.index("conflicts:")].count("\n") + 1
+    assert (
+        f"typo.session.yaml:{line}: expect.conflict: there is no such field; do you mean conflicts?"
+        in result.stdout
+    )
+    rule = pytest_in(tmp_path, "rule.session.yaml")
+    assert "rule.session.yaml: rules: early_reply: there is no such rule" in rule.stdout
     gone = pytest_in(tmp_path, "gone.session.yaml")
     assert "cannot read gone.wav" in gone.stdout
     assert "Traceback" not in gone.stdout + result.stdout
@@ -74,6 +84,35 @@ def test_real_scenarios_can_be_left_out(tmp_path: Path) -> None:
     scenario(tmp_path, GOOD.replace("engines: scripted", "engines: real"))
     result = pytest_in(tmp_path, "-m", "not chorale_real")
     assert "1 deselected" in result.stdout
+
+
+@pytest.mark.real
+def test_a_scenario_with_real_engines_runs_and_fails_as_any_other(tmp_path: Path) -> None:
+    """`engines: real` hears a recording with the models of this machine; one that expects other words fails with both
+    sides; the fixture for models gives the story; models are loaded once in a run."""
+    sound = SAMPLES / "timer-fifteen.flac"
+    text = (
+        "engines: real\n"
+        "session: {output_modalities: [text], max_output_tokens: 8}\n"
+        f"inputs: [{{at: 0.5, audio: {sound}, words: Set a timer for fifteen minutes.}}]\n"
+        "expect: {words: [Set a timer for 15 minutes.], slots: {duration: 15 minutes}, other_slots: 0,\n"
+        "  intent: set_timer, conflicts: 0, freezes: 0, questions: 0, verdict: accept, rollbacks: 0, errors: 0}\n"
+    )
+    scenario(tmp_path, text, "good")
+    scenario(tmp_path, text.replace("[Set a timer for 15 minutes.]", "[Close the window.]"), "bad")
+    (tmp_path / "test_it.py").write_text(
+        "from pathlib import Path\n"
+        "def test_it(chorale_models):\n"
+        "    rehearsed = chorale_models(Path(__file__).parent / 'good.session.yaml')\n"
+        "    assert rehearsed.story.slots == {'duration': '15 minutes'}\n"
+    )
+    result = pytest_in(tmp_path, "-rA")
+    assert result.returncode == 1, result.stdout + result.stderr
+    assert "PASSED good.session.yaml::good" in result.stdout
+    assert "PASSED test_it.py::test_it" in result.stdout
+    assert "1 failed, 2 passed" in result.stdout
+    assert "expected: Close the window." in result.stdout
+    assert "got:      Set a timer for 15 minutes." in result.stdout
 
 
 def test_fixtures_give_a_scenario_to_a_test(tmp_path: Path) -> None:
