@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from consistency.asking import Question
-from consistency.conflict import Finding
+from consistency.finding import Finding
 from consistency.observation import Observation, Token
 from consistency.policy import Policy
 from consistency.snapshots import Snapshot
@@ -72,14 +72,14 @@ def wants_of(verdict: Verdict) -> tuple[Want, ...]:
 
 def merged(wants: Iterable[Want]) -> tuple[Want, ...]:
     """Returns the wants with everything that is to be scored under one sound in one of them."""
-    texts: dict[str, dict[str, None]] = {}
+    texts: dict[tuple[str, int], dict[str, None]] = {}
     others: dict[Want, None] = {}
     for want in wants:
         if isinstance(want, WantScore):
-            texts.setdefault(want.observation_id, {}).update(dict.fromkeys(want.texts))
+            texts.setdefault((want.observation_id, want.rung), {}).update(dict.fromkeys(want.texts))
         else:
             others[want] = None
-    return (*(WantScore(key, tuple(named)) for key, named in texts.items()), *others)
+    return (*(WantScore(key, tuple(named), rung) for (key, rung), named in texts.items()), *others)
 
 
 def newest_of_each_slot(tokens: Iterable[Token]) -> tuple[Token, ...]:

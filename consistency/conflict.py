@@ -6,57 +6,54 @@ by rung, and in the end the policy decides.
 """
 
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Literal
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from consistency.asking import spliced
+from consistency.finding import Finding
 from consistency.judge import Comparison, Judge
-from consistency.observation import ForcedScore, Observation, Token
+from consistency.observation import ForcedScore, Observation
 from consistency.policy import EngineRules, Policy, winner
+from consistency.reading import Reader
+from consistency.slots import Apart, apart, evidence_of, fills, kept, mended, respelled, same_value
+from consistency.sounding import Sounding, best, forced, ratio
 from consistency.units import Answers
-from consistency.verdict import Evidence, Want, WantScore, WantTranscript
+from consistency.verdict import Evidence, WantScore
 
 MOST_COMPARISONS = 512
 """Remembered, so that a unit that is judged again costs next to nothing."""
 
 _ROUND = 4
 
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """What came of one pair. `adopted`: whose text stands for this id. `loser`: whose words count no more. `lost`: what
-    stands of an observation that lost some of its slots. `open`: only the user can tell."""
-
-    state: Literal["agreed", "suspect", "frozen", "open"] = "agreed"
-    evidence: tuple[Evidence, ...] = ()
-    wants: tuple[Want, ...] = ()
-    adopted: tuple[str, Observation] | None = None
-    loser: Observation | None = None
-    lost: Observation | None = None
-    verified: bool = True
+_Key = tuple[int, int, tuple[ForcedScore, ...], int]
+_Held = tuple[Observation, Observation, Observation | None]
 
 
 class Conflicts:
     """Looks into pairs of observations, the earlier one first."""
 
-    def __init__(self, rules: EngineRules, judge: Judge | None) -> None:
+    def __init__(self, rules: EngineRules, judge: Judge | None, read: Reader | None = None) -> None:
         self._rules = rules
         self._judge = judge
-        self._known: OrderedDict[
-            tuple[int, int, tuple[ForcedScore, ...]], tuple[Observation, Observation, Comparison]
-        ] = OrderedDict()
+        self._read = read
+        self._known: OrderedDict[_Key, tuple[_Held, Comparison]] = OrderedDict()
 
-    def compare(self, a: Observation, b: Observation, scores: tuple[ForcedScore, ...] = ()) -> Comparison:
+    def compare(
+        self,
+        a: Observation,
+        b: Observation,
+        scores: tuple[ForcedScore, ...] = (),
+        second: Observation | None = None,
+    ) -> Comparison:
         """Returns how two observations stand to each other; without a judge they have nothing to do with each other."""
         if self._judge is None:
             return Comparison("unrelated", 0.0)
-        key = (id(a), id(b), scores)
-        if key not in self._known:  # holds both, so that no other observation gets one of these ids
-            self._known[key] = (a, b, self._judge.compare(a, b, scores))
+        key = (id(a), id(b), scores, id(second))
+        if key not in self._known:  # holds all three, so that no other observation gets one of these ids
+            self._known[key] = ((a, b, second), self._judge.compare(a, b, scores, second))
             if len(self._known) > MOST_COMPARISONS:
                 self._known.popitem(last=False)
-        return self._known[key][2]
+        return self._known[key][1]
 
     def distance(self, a: Observation, b: Observation) -> float:
         return self.compare(a, b).distance
@@ -79,7 +76,7 @@ class Conflicts:
         score = answers.scores[early.text]
         if score is None:
             return Finding(evidence=evidence)
-        evidence += (_forced(score),)
+        evidence += (forced(score),)
         is_better = score.total > score.recognised_total
         return Finding(evidence=evidence, adopted=(final.id, early) if is_better else None)
 
@@ -94,11 +91,11 @@ class Conflicts:
     ) -> Finding:
         """Looks into `a` and the later `b`. `others` are what else was said around them. Without `waits` there is no
         time to want anything: what is not known yet stays unverified."""
-        slots = slot_conflicts(a, b)
+        slots = apart(a, b, self._read)
         if "form" in (a.modality, b.modality):
             if not slots:
                 return Finding()
-            return self._settle_slots(a, b, slots, others, policy)
+            return self._slots(a, b, slots, (), answers, others, policy, waits)
         if a.normal and a.normal == b.normal:
             return Finding(evidence=(Evidence("distance", 0.0, "the same words"),))
         found = self.compare(a, b)
@@ -111,7 +108,7 @@ class Conflicts:
                 return self._correction(a, b, found, evidence, answers, waits)
             case "complement":
                 if slots:
-                    return self._settle_slots(a, b, (*slots, *evidence), others, policy)
+                    return self._slots(a, b, slots, evidence, answers, others, policy, waits)
                 return Finding(evidence=evidence)
             case "restatement":
                 if a.modality == b.modality or found.distance <= self._rules.suspect:
@@ -136,56 +133,63 @@ class Conflicts:
             if found.distance <= self._rules.freeze:
                 return Finding(evidence=evidence)
             return self._settle(a, b, evidence, others, policy)
-        known = answers.get(heard.id, Answers())
+        sound = Sounding(heard, answers.get(heard.id, Answers()), self._rules, waits)
         texts = _renderings(heard, other)
-        missing = tuple(text for text in texts if text not in known.scores)
-        if missing and waits:
-            return Finding("suspect", evidence, (WantScore(heard.id, missing),))
-        verified = not missing
-        by_text = found.distance
-        scores = tuple(score for text in texts if (score := known.scores.get(text)) is not None)
+        if (first := sound.unscored(texts, evidence)) is not None:
+            return first
+        by_text, scores = found.distance, sound.scores(texts)
+        verified = all(text in sound.known.scores for text in texts)
         if scores:
             found = self.compare(a, b, scores)
-            best = max(scores, key=_ratio)
-            evidence = (_distance(found, "with the sound"), _forced(best), *found.evidence, *evidence)
-            if _ratio(best) >= self._rules.fits:
-                return Finding(
-                    evidence=evidence,
-                    adopted=(heard.id, _reading(heard, other, best.text)),
-                    verified=verified,
-                )
+            evidence = (_distance(found, "with the sound"), forced(best(scores)), *found.evidence, *evidence)
+            if ratio(best(scores)) >= self._rules.fits:
+                return self._adopts(heard, other, best(scores), evidence, verified)
+            if self._rules.unsure < found.distance <= self._rules.freeze:
+                theirs = sound.by_second(texts, "suspect", evidence)
+                if isinstance(theirs, Finding):
+                    return theirs
+                if theirs:
+                    found = self.compare(a, b, (*scores, *theirs), sound.second)
+                    evidence = _by_both(found, theirs, evidence)
         cleared = found.distance <= self._rules.suspect
         if cleared or max(found.distance, by_text) <= self._rules.freeze:
             return Finding(evidence=evidence, verified=verified)
-        if not scores or _ratio(max(scores, key=_ratio)) > self._rules.unlikely:
-            again = self._rehear(heard, other, known, evidence, waits)
+        if not scores or ratio(best(scores)) > self._rules.unlikely:
+            again = sound.again(self._agreement(other), evidence)
             if again is not None:
                 return again
-            verified = verified and set(self._rules.rungs) <= known.reheard.keys()
+            verified = verified and sound.exhausted
+            theirs = sound.by_second(texts, "frozen", evidence) if scores and verified else ()
+            if isinstance(theirs, Finding):
+                return theirs
+            if theirs and not any(one.name == "second_score" for one in evidence):
+                found = self.compare(a, b, (*scores, *theirs), sound.second)
+                evidence = _by_both(found, theirs, evidence)
+                if found.distance <= self._rules.suspect:
+                    return Finding(evidence=evidence)
         settled = self._settle(a, b, evidence, others, policy)
         return settled if verified else replace(settled, verified=False)
 
-    def _rehear(
+    def _agreement(self, other: Observation) -> Callable[[Observation], float]:
+        """Returns how far what was recognised again is from the other."""
+
+        def distance(again: Observation) -> float:
+            same = bool(again.normal) and again.normal == other.normal
+            return 0.0 if same else self.compare(again, other).distance
+
+        return distance
+
+    def _adopts(
         self,
         heard: Observation,
         other: Observation,
-        known: Answers,
+        score: ForcedScore,
         evidence: tuple[Evidence, ...],
-        waits: bool,
-    ) -> Finding | None:
-        """Recognises the utterance again until it agrees with the other; None where it never does."""
-        for rung in self._rules.rungs:
-            if rung not in known.reheard:
-                return Finding("frozen", evidence, (WantTranscript(heard.id, rung),)) if waits else None
-            again = known.reheard[rung]
-            if again is None or not again.text:
-                continue
-            same = bool(again.normal) and again.normal == other.normal
-            found = Comparison("restatement", 0.0) if same else self.compare(again, other)
-            if found.distance <= self._rules.suspect:
-                told = Evidence("recognised_again", found.distance, f"rung {rung}: {again.text}"[:120])
-                return Finding(evidence=(told, *evidence), adopted=(heard.id, again))
-        return None
+        verified: bool = True,
+    ) -> Finding:
+        """The sound says that this text was said: it stands for what was recognised."""
+        reading = _reading(heard, other, score.text)
+        return Finding(evidence=evidence, adopted=(heard.id, reading), verified=verified)
 
     def _correction(
         self,
@@ -206,9 +210,54 @@ class Conflicts:
                 return Finding("suspect", evidence, (WantScore(a.id, (better,)),))
             return Finding(evidence=evidence, verified=False)
         score = known.scores[better]
-        if score is None or _ratio(score) < self._rules.fits:
+        if score is None or ratio(score) < self._rules.fits:
             return Finding(evidence=evidence)
-        return Finding(evidence=(_forced(score), *evidence), adopted=(a.id, _reading(a, b, better)))
+        return self._adopts(a, b, score, (forced(score), *evidence))
+
+    # -- slots ------------------------------------------------------------------------------------------------------
+
+    def _slots(
+        self,
+        a: Observation,
+        b: Observation,
+        slots: Apart,
+        evidence: tuple[Evidence, ...],
+        answers: Mapping[str, Answers],
+        others: Sequence[Observation],
+        policy: Policy,
+        waits: bool,
+    ) -> Finding:
+        """A slot in two values, of which one was spoken, is looked into as two texts are that contradict each other:
+        the utterance with the other's value in it is scored, then it is recognised again, then the policy decides."""
+        evidence = (*evidence_of(slots), *evidence)
+        if (a.modality == "speech") == (b.modality == "speech"):
+            return self._settle_slots(a, b, evidence, others, policy)
+        heard, other = (a, b) if a.modality == "speech" else (b, a)
+        if heard is b:
+            slots = apart(b, a, self._read)
+        sound = Sounding(heard, answers.get(heard.id, Answers()), self._rules, waits)
+        text = respelled(heard, slots, self._read)
+        if text is None:
+            return self._settle_slots(a, b, evidence, others, policy)
+        texts = (text,)
+        if (first := sound.unscored(texts, evidence)) is not None:
+            return first
+        scores = sound.scores(texts)
+        verified = text in sound.known.scores
+        if scores:
+            evidence = (forced(scores[0]), *evidence)
+            if ratio(scores[0]) >= self._rules.fits:
+                reading = mended(heard, other, slots, text, self._read)
+                return Finding(evidence=evidence, adopted=(heard.id, reading), verified=verified)
+        if not scores or ratio(scores[0]) > self._rules.unlikely:
+            again = sound.again(lambda one: float(not fills(one, slots, self._read)), evidence)
+            if again is not None:
+                return again
+            verified = verified and sound.exhausted
+        settled = self._settle_slots(a, b, evidence, others, policy)
+        return settled if verified else replace(settled, verified=False)
+
+    # -- who wins ---------------------------------------------------------------------------------------------------
 
     def _settle(
         self,
@@ -240,21 +289,20 @@ class Conflicts:
         loser = settled.loser
         if loser is None:
             return settled
-        values = {token.slot: _key(token) for token in (b if loser is a else a).tokens}
-        kept = tuple(one for one in loser.tokens if values.get(one.slot, _key(one)) == _key(one))
-        if loser.modality == "form" and not kept:
+        left = kept(loser, b if loser is a else a, self._read)
+        if loser.modality == "form" and not left:
             return settled
-        return replace(settled, loser=None, lost=replace(loser, tokens=kept))
+        return replace(settled, loser=None, lost=replace(loser, tokens=left))
 
     def _support(self, one: Observation, others: Sequence[Observation]) -> int:
         """How many others say the same."""
         count = 0
         for other in others:
-            if other.id == one.id or slot_conflicts(one, other):
+            if other.id == one.id or apart(one, other, self._read):
                 continue
             if "form" in (one.modality, other.modality):
                 count += any(
-                    x.slot and (x.slot, x.value) == (y.slot, y.value)
+                    x.slot and x.slot == y.slot and same_value(x.value, y.value, self._read)
                     for x in one.tokens
                     for y in other.tokens
                 )
@@ -262,29 +310,6 @@ class Conflicts:
             found = self.compare(*((other, one) if other.start_us <= one.start_us else (one, other)))
             count += found.relation == "restatement" and found.distance <= self._rules.suspect
         return count
-
-
-def slot_conflicts(a: Observation, b: Observation) -> tuple[Evidence, ...]:
-    """Returns the slots for which two observations name different values."""
-    values = {
-        (one.slot, one.value.strip().casefold()) for one in b.tokens if one.slot and one.act == "inform"
-    }
-    named = {slot for slot, _ in values}
-    return tuple(
-        Evidence("slot", 1.0, f"{one.slot}: {one.value} against {_value(b, one.slot)}")
-        for one in a.tokens
-        if one.slot in named
-        and one.act == "inform"
-        and (one.slot, one.value.strip().casefold()) not in values
-    )
-
-
-def _key(token: Token) -> tuple[str, str]:
-    return token.slot, token.value.strip().casefold()
-
-
-def _value(one: Observation, slot: str) -> str:
-    return next(token.value for token in one.tokens if token.slot == slot)
 
 
 def _renderings(heard: Observation, other: Observation) -> tuple[str, ...]:
@@ -310,13 +335,10 @@ def _reading(heard: Observation, other: Observation, text: str) -> Observation:
     )
 
 
-def _ratio(score: ForcedScore) -> float:
-    """How much likelier the text is under the sound than what was recognised (natural logarithm)."""
-    return score.total - score.recognised_total
-
-
-def _forced(score: ForcedScore) -> Evidence:
-    return Evidence("forced_score", round(_ratio(score), _ROUND), score.text[:120])
+def _by_both(
+    found: Comparison, theirs: tuple[ForcedScore, ...], evidence: tuple[Evidence, ...]
+) -> tuple[Evidence, ...]:
+    return (_distance(found, "with both recognisers"), forced(best(theirs)), *found.evidence[:2], *evidence)
 
 
 def _distance(found: Comparison, about: str) -> Evidence:

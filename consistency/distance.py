@@ -93,7 +93,13 @@ class TextJudge:
         self._model = model or shipped()
         lexicon()
 
-    def compare(self, a: Observation, b: Observation, scores: tuple[ForcedScore, ...] = ()) -> Judgement:
+    def compare(
+        self,
+        a: Observation,
+        b: Observation,
+        scores: tuple[ForcedScore, ...] = (),
+        second: Observation | None = None,
+    ) -> Judgement:
         """Compares an observation with a later one."""
         ours, theirs = wording(a), wording(b)
         found = compared(a, b, ours, theirs)

@@ -15,7 +15,8 @@ from consistency.case import Case, Judged, merged, newest_of_each_slot, wants_of
 from consistency.conflict import Conflicts
 from consistency.judge import Graph, Judge, Past, Surroundings
 from consistency.observation import Observation
-from consistency.policy import EngineRules, Policy, later, place
+from consistency.policy import SECOND, EngineRules, Policy, later, place
+from consistency.reading import Reader
 from consistency.snapshots import Committed, Snapshot
 from consistency.units import Answers, Unit, last_passes
 from consistency.verdict import (
@@ -53,11 +54,12 @@ class ConsistencyEngine:
         judge: Judge | None = None,
         graph: Graph | None = None,
         fingerprint: Print | None = None,
+        read: Reader | None = None,
     ) -> None:
         self.also: tuple[Verdict, ...] = ()
         """Verdicts about later units that the last call changed."""
         self._rules = rules or EngineRules()
-        self._conflicts = Conflicts(self._rules, judge)
+        self._conflicts = Conflicts(self._rules, judge, read)
         self._graph = graph
         self._fingerprint = fingerprint
         self._base = Snapshot()
@@ -121,10 +123,11 @@ class ConsistencyEngine:
                 return self._change(unit, now_us, lambda one: one.add(event, asks))
             case Scores():
                 known = self._answers.setdefault(event.observation_id, Answers())
+                scores = known.second if event.rung == SECOND else known.scores
                 found = {score.text: score for score in event.scores}
-                for text in event.texts or self._wanted_texts(event.observation_id):
-                    known.scores[text] = found.get(text)
-                known.scores |= found
+                for text in event.texts or self._wanted_texts(event.observation_id, event.rung):
+                    scores[text] = found.get(text)
+                scores |= found
             case Reheard():
                 known = self._answers.setdefault(event.observation_id, Answers())
                 known.reheard[event.rung] = event.observation
@@ -358,8 +361,8 @@ class ConsistencyEngine:
             for one in oldest.unit.observations:
                 self._answers.pop(one.id, None)
 
-    def _wanted_texts(self, observation_id: str) -> Iterable[str]:
+    def _wanted_texts(self, observation_id: str, rung: int) -> Iterable[str]:
         for judged in self._units:
             for want in wants_of(judged.verdict):
-                if isinstance(want, WantScore) and want.observation_id == observation_id:
+                if isinstance(want, WantScore) and (want.observation_id, want.rung) == (observation_id, rung):
                     yield from want.texts

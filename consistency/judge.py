@@ -55,9 +55,16 @@ class Connectivity:
 class Judge(Protocol):
     """Compares two observations."""
 
-    def compare(self, a: Observation, b: Observation, scores: tuple[ForcedScore, ...] = ()) -> Comparison:
+    def compare(
+        self,
+        a: Observation,
+        b: Observation,
+        scores: tuple[ForcedScore, ...] = (),
+        second: Observation | None = None,
+    ) -> Comparison:
         """Compares an observation with a later one. `scores`: how well the one's text fits the sound of the other, in
-        whatever renderings were scored, where one of them was spoken."""
+        whatever renderings were scored, where one of them was spoken. `second`: what the second recogniser heard in
+        that sound, where its scores are among these."""
         ...
 
 

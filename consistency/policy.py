@@ -8,6 +8,9 @@ from consistency.observation import Modality, Observation
 Policy = Literal["later", "typed", "confirmed", "ask"]
 
 WRITTEN: frozenset[Modality] = frozenset({"text", "form"})
+SECOND = 3
+"""The rung at which the second recogniser listens."""
+
 _SETTLES_NOTHING: frozenset[Modality] = frozenset({"caption"})
 """What a client's recogniser made of the sound is no word of the user's: it wins by the sound alone."""
 
@@ -19,8 +22,10 @@ class EngineRules:
     policy: ``ask`` is ``later`` for units about which the user may not be asked; about others he is, whatever it says.
     suspect, freeze: distances above which a pair is looked into, and is a conflict. connectivity: below it tokens are
     rolled back. compare_us: how far back an observation may restate or correct another one. rungs: how an utterance can
-    be recognised again, in order. fits, unlikely: log likelihood ratios of a forced text against what was recognised;
-    from `fits` up it was said, from `unlikely` down it was not, between them the recogniser is asked again.
+    be recognised again, in order. unsure: distances by one recogniser's sound above this, and up to `freeze`, are put
+    to the second one. lost: chance above which a slot's value counts as misheard (1: not looked into). fits, unlikely:
+    log likelihood ratios of a forced text against what was recognised; from `fits` up it was said, from `unlikely` down
+    it was not, between them the recogniser is asked again.
     """
 
     policy: Policy = "later"
@@ -29,6 +34,8 @@ class EngineRules:
     connectivity: float = 0.6
     compare_us: int = 8_000_000
     rungs: tuple[int, ...] = (1, 2)
+    unsure: float = 0.3
+    lost: float = 0.5
     fits: float = -3.0
     unlikely: float = -12.0
 

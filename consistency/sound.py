@@ -18,6 +18,7 @@ from consistency.features import NAMES as TEXT_NAMES
 from consistency.judge import Comparison as Judgement
 from consistency.judge import Judge
 from consistency.observation import ForcedScore, Observation
+from consistency.policy import SECOND
 from consistency.verdict import Evidence
 from consistency.wording import CONTENT, wording
 
@@ -55,8 +56,6 @@ LOST_NAMES = (
 
 LOST_ALONE = LOST_NAMES[:6]
 _SMALLEST = 1e-3
-_SECOND = 3
-"""Scores of this rung are the second recogniser's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +96,10 @@ class SoundModel:
             slope, bias = self.both
             odds = slope * ((odds + self.second.odds(second)) // 2) // UNIT + bias * UNIT
         return logistic(odds)
+
+    def by_second(self, features: Sequence[float]) -> float:
+        """Returns D of a pair by the second recogniser alone."""
+        return logistic(self.second.odds(features))
 
     def lost(self, features: Sequence[float], with_second: bool) -> float:
         """Returns the probability that an utterance's slot value was misheard (`utterance`)."""
@@ -193,16 +196,30 @@ class SoundJudge:
         self._texts = texts
         self._model = model or shipped()
 
-    def compare(self, a: Observation, b: Observation, scores: tuple[ForcedScore, ...] = ()) -> Judgement:
+    def compare(
+        self,
+        a: Observation,
+        b: Observation,
+        scores: tuple[ForcedScore, ...] = (),
+        second: Observation | None = None,
+    ) -> Judgement:
         """Compares an observation with a later one."""
         found = self._texts.compare(a, b, scores)
-        own = [score for score in scores if score.rung != _SECOND]
+        own = [score for score in scores if score.rung != SECOND]
         if not own or self._model is None:
             return found
         heard, typed = (a, b) if a.modality == "speech" else (b, a)
         best = max(own, key=lambda score: score.total)
-        decided = self._model.distance(witness(heard, typed, best))
-        return Judgement(found.relation, decided, (Evidence("sound", decided, _apart(best)), *found.evidence))
+        first = witness(heard, typed, best)
+        decided = self._model.distance(first)
+        told: tuple[Evidence, ...] = (Evidence("sound", decided, _apart(best)),)
+        theirs = [score for score in scores if score.rung == SECOND]
+        if theirs and second is not None:
+            other = max(theirs, key=lambda score: score.total)
+            also = witness(second, typed, other)
+            told = (Evidence("second_recogniser", self._model.by_second(also), _apart(other)), *told)
+            decided = self._model.distance(first, also)
+        return Judgement(found.relation, decided, (*told, *found.evidence))
 
 
 def _apart(score: ForcedScore) -> str:

@@ -52,7 +52,9 @@ def _is_understood(one: Observation) -> tuple[bool, bool]:
 
 @dataclass(slots=True)
 class Answers:
-    """What came back of what the engine wanted about one utterance: None where it failed."""
+    """What came back of what the engine wanted about one utterance: None where it failed. `second`: scores by
+    the second recogniser."""
 
     scores: dict[str, ForcedScore | None] = field(default_factory=dict)
+    second: dict[str, ForcedScore | None] = field(default_factory=dict)
     reheard: dict[int, Observation | None] = field(default_factory=dict)

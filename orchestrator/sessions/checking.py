@@ -14,20 +14,17 @@ from consistency.verdict import (
     Accept,
     Ask,
     Freeze,
-    Reheard,
     RollBack,
-    Scores,
     Suspect,
     Verdict,
-    Want,
-    WantScore,
 )
-from orchestrator.scheduling.work import Report, Scored, Transcribed, Understood
+from orchestrator.scheduling.work import Report, Understood
 from orchestrator.sessions.conversation import Conversation
-from orchestrator.sessions.observing import Source, forced_scores, observation, verdict_events, work_for
+from orchestrator.sessions.observing import Source, Told, observation, tell, verdict_events
 from orchestrator.sessions.outbound import Outbound
 from orchestrator.sessions.understanding import Understanding
 from orchestrator.sessions.utterance import Heard
+from orchestrator.sessions.wanting import Again, Wants
 from orchestrator.wire import server as wire
 from orchestrator.wire.session import Session
 
@@ -49,15 +46,16 @@ class Checker:
         self._tell = tell
         rules = out.rules.consistency
         self._rules = rules
-        self._engine = ConsistencyEngine(rules.engine, rules.judge, rules.graph, rules.fingerprint)
+        self._engine = ConsistencyEngine(
+            rules.engine, rules.judge, rules.graph, rules.fingerprint, rules.read
+        )
         self._understanding = Understanding(out)
         self._sources: OrderedDict[str, Source] = OrderedDict()
         self._deadlines: dict[int, int] = {}
-        self._verdicts: dict[int, Verdict] = {}
+        self._verdicts: dict[int, Told] = {}
         """What was last done about each unit that is held."""
         self._fresh: dict[int, Verdict] = {}
-        self._wanted: dict[str, Want] = {}
-        self._again: dict[str, tuple[Source, int, Transcribed]] = {}
+        self._wants = Wants(out)
         self._fast: dict[str, Source] = {}
         self._questions: dict[int, str] = {}
 
@@ -165,29 +163,26 @@ class Checker:
     # -- answers ----------------------------------------------------------------------------------------------------
 
     def owns(self, job_id: str) -> bool:
-        return job_id in self._wanted or self._understanding.owns(job_id)
+        return self._wants.owns(job_id) or self._understanding.owns(job_id)
 
     def report(self, report: Report) -> None:
         """Takes a worker's answer; a failure has no consequence but that less is known."""
-        want = self._wanted.pop(report.job_id, None)
-        if want is None:
+        if not self._wants.owns(report.job_id):
             answer = self._understanding.report(report)
             if answer is not None:
                 self._answered(*answer)
-        elif isinstance(want, WantScore):
-            source = self._sources.get(want.observation_id)
-            rung = source.report.rung if source is not None and source.report is not None else 0
-            scores = forced_scores(report, rung) if isinstance(report, Scored) else ()
-            self._note(self._engine.observe(Scores(want.observation_id, scores, want.texts), self._out.now))
         else:
-            self._recognised(want.observation_id, want.rung, report)
+            found = self._wants.report(report)
+            if not isinstance(found, Again):
+                self._note(self._engine.observe(found, self._out.now))
+            elif (meaning := self._understanding.start(found.name, found.text)) is not None:
+                self._answered(found.name, meaning)
         self._review()
 
     def _answered(self, name: str, found: Understood | None) -> None:
-        if name in self._again:
-            source, rung, report = self._again.pop(name)
-            again = observation(source, found, name, report)
-            self._note(self._engine.observe(Reheard(source.id, rung, again), self._out.now))
+        again = self._wants.understood(name, found)
+        if again is not None:
+            self._note(self._engine.observe(again, self._out.now))
         elif name in self._fast:
             early = self._fast.pop(name)
             if found is not None:
@@ -211,19 +206,6 @@ class Checker:
         source.observed = True
         seen = observation(source, found)
         self._note(self._engine.observe(seen, self._out.now, source.unit, source.asks))
-
-    def _recognised(self, source_id: str, rung: int, report: Report) -> None:
-        """An utterance was recognised again: what is new of it has to be understood."""
-        source = self._sources.get(source_id)
-        text = report.text.strip() if isinstance(report, Transcribed) else ""
-        if source is None or not text or not isinstance(report, Transcribed):
-            self._note(self._engine.observe(Reheard(source_id, rung, None), self._out.now))
-            return
-        name = f"{source_id}#{rung}"
-        self._again[name] = (source, rung, report)
-        found = self._understanding.start(name, text)
-        if found is not None:
-            self._answered(name, found)
 
     def _note(self, verdict: Verdict) -> None:
         for one in (*self._engine.also, verdict):
@@ -259,42 +241,22 @@ class Checker:
             self._carry_out(unit, self._fresh.pop(unit))
 
     def _carry_out(self, unit: int, verdict: Verdict) -> None:
-        before = self._verdicts.get(unit)
-        if verdict != before:
-            self._verdicts[unit] = verdict
-            while len(self._verdicts) > MOST_SOURCES:
-                del self._verdicts[next(iter(self._verdicts))]
-            self._show(unit, verdict, before)
+        told = self._verdicts.get(unit)
+        before = None if told is None else told.verdict
+        if told is None or verdict != before:
+            self._show(unit, verdict, told)
         match verdict:
             case Suspect() | Freeze():
                 for source in self._of(unit):
                     self._hold(source)
                 for want in verdict.wants:
-                    self._want(want)
+                    failed = self._wants.start(want, self._sources.get(want.observation_id))
+                    if failed is not None:
+                        self._note(self._engine.observe(failed, self._out.now))
             case Accept() | RollBack() | Ask():
                 if isinstance(verdict, Ask) and not isinstance(before, Ask):
                     self._questions[unit] = verdict.question
                 self._settle_unit(unit)
-
-    def _want(self, want: Want) -> None:
-        """Starts what the engine wants to know, where nobody is at it; what cannot be known is told at once."""
-        if want in self._wanted.values() or self._is_heard_again(want):
-            return
-        source = self._sources.get(want.observation_id)
-        if source is None or source.work is None or source.report is None:
-            failed = (
-                Scores(want.observation_id, (), want.texts)
-                if isinstance(want, WantScore)
-                else Reheard(want.observation_id, want.rung, None)
-            )
-            self._note(self._engine.observe(failed, self._out.now))
-            return
-        work = work_for(want, source.work, source.report)
-        job = self._out.start(work, self._out.rules.transcribe_within_us, urgent=True)
-        self._wanted[job] = want
-
-    def _is_heard_again(self, want: Want) -> bool:
-        return not isinstance(want, WantScore) and f"{want.observation_id}#{want.rung}" in self._again
 
     def _of(self, unit: int) -> list[Source]:
         return [source for source in self._sources.values() if source.unit == unit]
@@ -332,7 +294,8 @@ class Checker:
         entry = self._conversation.get(source.item_id)
         if entry is None:
             return
-        verdict = self._verdicts.get(source.unit)
+        told = self._verdicts.get(source.unit)
+        verdict = None if told is None else told.verdict
         lost = reading is None or (source.modality == "form" and isinstance(verdict, RollBack))
         lost = lost and not isinstance(verdict, Suspect | Freeze) and source.observed
         if lost != entry.left_out:
@@ -359,9 +322,12 @@ class Checker:
 
     # -- what clients are told --------------------------------------------------------------------------------------
 
-    def _show(self, unit: int, verdict: Verdict, before: Verdict | None) -> None:
+    def _show(self, unit: int, verdict: Verdict, before: Told | None) -> None:
         items = tuple(dict.fromkeys(source.item_id for source in self._of(unit)))
-        for event in verdict_events(verdict, before, items, self._engine.snapshot.number):
+        now = self._verdicts[unit] = tell(verdict, items, self._engine.snapshot.number)
+        while len(self._verdicts) > MOST_SOURCES:
+            del self._verdicts[next(iter(self._verdicts))]
+        for event in verdict_events(now, before):
             self._emit(event)
 
     def _emit(self, event: wire.ServerEvent) -> None:

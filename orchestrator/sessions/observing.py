@@ -15,6 +15,7 @@ from consistency.observation import (
     Token,
     Word,
 )
+from consistency.policy import SECOND
 from consistency.verdict import Accept, Ask, Evidence, Freeze, RollBack, Suspect, Verdict, Want, WantScore
 from orchestrator.clock import US_PER_S
 from orchestrator.scheduling.work import Score, Scored, Transcribe, Transcribed, Understood
@@ -29,6 +30,9 @@ _NAMES: dict[type[Verdict], VerdictName] = {
     Ask: "ask",
     RollBack: "roll_back",
 }
+ALTERNATIVES = 5
+"""Other likely texts that are asked for where an utterance is recognised again with a wide beam."""
+
 _SHOWN_REASONS = 8
 _SHOWN_CHARACTERS = 160
 
@@ -38,7 +42,7 @@ class Source:
     """One thing that the user said, typed or sent, and where it came from.
 
     `told`: the words that clients know of it, None while they wait for its transcript, which `heard` is then about.
-    `work` is how its sound was recognised.
+    `work` is how its sound was recognised, `second` what the second recogniser made of it.
     """
 
     id: str
@@ -56,6 +60,7 @@ class Source:
     revision: int = 0
     asks: bool = False
     observed: bool = False
+    second: Transcribed | None = None
 
 
 def observation(
@@ -79,6 +84,9 @@ def observation(
         log_probability=0.0 if report is None else report.average_logprob,
         no_speech_probability=0.0 if report is None else report.no_speech_probability,
         revision=source.revision,
+        alternatives=()
+        if report is None
+        else tuple((one.text, one.log_probability) for one in report.alternatives),
     )
 
 
@@ -135,32 +143,66 @@ def reasons(evidence: tuple[Evidence, ...]) -> tuple[Reason, ...]:
     )
 
 
-def verdict_events(
-    verdict: Verdict, before: Verdict | None, item_ids: tuple[str, ...], snapshot: int
-) -> tuple[ServerEvent, ...]:
-    """Returns what clients who asked for it are told of a verdict on these items; `before` is what stood until now."""
-    unit, evidence = verdict.unit, reasons(verdict.evidence)
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A verdict, and the event by which clients were told of it."""
+
+    verdict: Verdict
+    event: VerdictReached
+
+
+def tell(verdict: Verdict, item_ids: tuple[str, ...], snapshot: int) -> Told:
+    """Returns a verdict on these items with its event."""
     verified = verdict.verified if isinstance(verdict, Accept) else not isinstance(verdict, Suspect | Freeze)
-    events: list[ServerEvent] = [
-        VerdictReached(unit, _NAMES[type(verdict)], verified, item_ids, snapshot, evidence)
-    ]
-    if isinstance(verdict, Freeze) and not isinstance(before, Freeze):
-        events.append(Frozen(unit, item_ids, evidence))
-    if isinstance(verdict, RollBack):
-        events.append(RolledBack(unit, verdict.to, item_ids, evidence))
+    event = VerdictReached(
+        verdict.unit, _NAMES[type(verdict)], verified, item_ids, snapshot, reasons(verdict.evidence)
+    )
+    return Told(verdict, event)
+
+
+def verdict_events(now: Told, before: Told | None) -> tuple[ServerEvent, ...]:
+    """Returns what clients who asked for it are told; `before` is what they were told last of this unit, if anything.
+
+    Nothing is said twice. While a unit waits, more evidence for the same is no news: the verdict that settles it names
+    all of it.
+    """
+    event = now.event
+    if before is not None and (
+        before.event == event
+        or (isinstance(now.verdict, Suspect | Freeze) and _waits_as(event) == _waits_as(before.event))
+    ):
+        return ()
+    events: list[ServerEvent] = [event]
+    if isinstance(now.verdict, Freeze) and not (before and isinstance(before.verdict, Freeze)):
+        events.append(Frozen(event.unit, event.item_ids, event.evidence))
+    if isinstance(now.verdict, RollBack):
+        last = before.verdict if before is not None else None
+        if not isinstance(last, RollBack) or last.to != now.verdict.to:
+            events.append(RolledBack(event.unit, now.verdict.to, event.item_ids, event.evidence))
     return tuple(events)
 
 
-def work_for(want: Want, heard: Transcribe, report: Transcribed) -> Score | Transcribe:
-    """Returns the recogniser's work for a want about sound that has been recognised before."""
+def _waits_as(event: VerdictReached) -> tuple[VerdictName, tuple[str, ...]]:
+    return event.verdict, event.item_ids
+
+
+def work_for(want: Want, source: Source) -> Score | Transcribe | None:
+    """Returns the recogniser's work for a want about sound that has been recognised before; None where it has not."""
+    heard, report = source.work, source.report
+    if heard is None or report is None:
+        return None
     if isinstance(want, WantScore):
+        if want.rung == SECOND:
+            report = source.second
+        if report is None:
+            return None
         return Score(
             start=heard.start,
             stop=heard.stop,
             texts=want.texts,
             recognised=report.text.strip(),
             near=report.job_id,
-            rung=report.rung,
+            rung=want.rung or report.rung,
             language=heard.language,
             clip=heard.clip,
         )
@@ -171,6 +213,7 @@ def work_for(want: Want, heard: Transcribe, report: Transcribed) -> Score | Tran
         language=heard.language,
         prompt=heard.prompt,
         clip=heard.clip,
+        alternatives=ALTERNATIVES if want.rung > 1 else 0,
     )
 
 

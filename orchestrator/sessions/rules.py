@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from consistency.judge import Graph, Judge
 from consistency.observation import Observation
 from consistency.policy import EngineRules
+from consistency.reading import Reader
 from orchestrator.clock import US_PER_MS, US_PER_S
 from orchestrator.scheduling.job import Tier
 
@@ -20,7 +21,8 @@ class ConsistencyRules:
     """Whether what a user says in several ways is held against each other, and by whom.
 
     deadline_us: what is not settled by then is answered all the same, unverified. `judge` None compares nothing,
-    `graph` None checks no tokens. `asks`: the user may be asked, where the server answers by itself.
+    `graph` None checks no tokens. `read` tells values that are the same in other words. `asks`: the user may be asked,
+    where the server answers by itself.
     """
 
     enabled: bool = True
@@ -29,6 +31,7 @@ class ConsistencyRules:
     asks: bool = False
     judge: Judge | None = None
     graph: Graph | None = None
+    read: Reader | None = None
     fingerprint: Callable[[Observation], bytes] | None = None
 
 

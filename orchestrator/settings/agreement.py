@@ -42,6 +42,7 @@ def consistency_rules(settings: Settings) -> ConsistencyRules:
         rules,
         judge=SoundJudge(TextJudge()),
         graph=ConnectedTokens(ontology_of(domain), read_facts, relation),
+        read=read_facts,
         fingerprint=versioned,
     )
 

@@ -105,7 +105,13 @@ def test_sound_is_bounded_and_repeatable_for_any_score(
 class Texts:
     """A judge of texts that always says the same."""
 
-    def compare(self, a: Observation, b: Observation, scores: tuple[ForcedScore, ...] = ()) -> Comparison:
+    def compare(
+        self,
+        a: Observation,
+        b: Observation,
+        scores: tuple[ForcedScore, ...] = (),
+        second: Observation | None = None,
+    ) -> Comparison:
         return Comparison("restatement", 0.6, (Evidence("distance", 0.6),))
 
 

@@ -22,7 +22,13 @@ class ScriptedJudge:
         self._with_sound = with_sound or {}
         self.asked: list[tuple[str, str]] = []
 
-    def compare(self, a: Observation, b: Observation, scores: tuple[ForcedScore, ...] = ()) -> Comparison:
+    def compare(
+        self,
+        a: Observation,
+        b: Observation,
+        scores: tuple[ForcedScore, ...] = (),
+        second: Observation | None = None,
+    ) -> Comparison:
         self.asked.append((a.text, b.text))
         for table in (self._with_sound, self._pairs) if scores else (self._pairs,):
             for key in ((a.text, b.text), (b.text, a.text)):
@@ -36,7 +42,13 @@ class ScriptedJudge:
 class DrawnJudge:
     """Says something different of every two texts, and always the same of the same two."""
 
-    def compare(self, a: Observation, b: Observation, scores: tuple[ForcedScore, ...] = ()) -> Comparison:
+    def compare(
+        self,
+        a: Observation,
+        b: Observation,
+        scores: tuple[ForcedScore, ...] = (),
+        second: Observation | None = None,
+    ) -> Comparison:
         chance = crc32(f"{a.text}|{b.text}|{sorted(score.text for score in scores)}".encode())
         return Comparison(RELATIONS[chance % len(RELATIONS)], round(chance // 7 % 10_001 / 10_000, 4))
 

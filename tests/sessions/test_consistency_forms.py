@@ -5,10 +5,12 @@ from typing import Any
 
 import pytest
 
+from consistency.policy import Policy
 from orchestrator.errors import WireError
+from orchestrator.scheduling.work import Score
 from orchestrator.sessions.checking import MOST_SOURCES
 from orchestrator.wire import codec
-from tests.sessions.agreeing import FIFTEEN, FIFTY, fits, scores, talk
+from tests.sessions.agreeing import FIFTEEN, FIFTY, fits, recognised_again, scores, talk, verdicts
 from tests.sessions.talk import Talk
 
 SEVEN, EIGHT = ({"name": "time", "value": value} for value in "78")
@@ -43,6 +45,7 @@ def test_form_that_contradicts_speech_takes_its_slot() -> None:
     one = talk()
     spoken(one, "a table at seven")
     one.client("chorale.token", slots=[EIGHT])
+    fits(one, -20.0)
     verdict = one.last("chorale.verdict")
     assert verdict["verdict"] == "accept"
     assert [reason["about"] for reason in verdict["evidence"] if reason["name"] == "slot"] == [
@@ -59,7 +62,86 @@ def test_form_that_loses_all_of_its_slots_is_left_out() -> None:
     one.hear(1_000, 0.95)
     one.hear(700, 0.01)
     one.transcribed("a table at seven")
+    fits(one, -20.0)
     assert one.prompt()[-1] == ("user", "a table at seven")
+
+
+def test_form_that_fits_the_sound_mends_what_was_misheard() -> None:
+    """The utterance with the form's value in it is scored; where that is as likely, the recogniser was wrong: nobody is
+    told of the other value, and nobody loses."""
+    one = talk()
+    one.client("chorale.token", slots=[EIGHT])
+    one.hear(1_000, 0.95)
+    one.hear(700, 0.01)
+    one.transcribed("a table at seven")
+    (job_id,) = scores(one)
+    work = one.jobs[job_id].work
+    assert isinstance(work, Score)
+    assert work.texts == ("a table at 8",)
+    assert len(one.all("response.created")) == len(one.all("response.done"))
+    fits(one, -1.0)
+    assert one.last("conversation.item.input_audio_transcription.completed")["transcript"] == "a table at 8"
+    assert one.last("chorale.realigned")["previous"] == "a table at seven"
+    assert {token.value for token in one.heart.checker.engine.snapshot.tokens if token.slot} == {"8"}
+    assert one.prompt()[-1] == ("user", "time = 8\na table at 8")
+
+
+def test_form_against_speech_freezes_until_the_sound_was_heard_again() -> None:
+    """Where the sound does not settle it, the utterance is recognised again, rung by rung, as against typed text; then
+    the policy decides. What agrees with the form is adopted."""
+    for second, stands in (
+        ("a table at seven", ["time = 8", "a table at seven"]),
+        ("a table at eight", None),
+    ):
+        one = talk()
+        one.client("chorale.token", slots=[EIGHT])
+        one.hear(1_000, 0.95)
+        one.hear(700, 0.01)
+        one.transcribed("a table at seven")
+        fits(one, -6.0)
+        assert len(one.all("chorale.frozen")) == 1
+        recognised_again(one, "a table at seven")
+        recognised_again(one, second)
+        assert verdicts(one)[-3:] == ["suspect", "freeze", "accept"]
+        assert len(one.all("chorale.frozen")) == 1
+        if stands is None:
+            assert one.prompt()[-1] == ("user", f"time = 8\n{second}")
+        else:
+            assert one.prompt()[-1] == ("user", "a table at seven")
+
+
+@pytest.mark.parametrize(("policy", "value"), [("later", "7"), ("typed", "8"), ("confirmed", "7")])
+def test_form_against_speech_follows_the_policy(policy: Policy, value: str) -> None:
+    """A form is something written: under `typed` it stands, whatever was said later."""
+    one = talk(policy)
+    one.client("chorale.token", slots=[EIGHT])
+    one.hear(1_000, 0.95)
+    one.hear(700, 0.01)
+    one.transcribed("a table at seven")
+    fits(one, -20.0)
+    assert [token.value for token in one.heart.checker.engine.snapshot.tokens if token.slot] == [value]
+
+
+def test_form_against_speech_is_asked_about_where_the_user_may_be() -> None:
+    """The question names the two values."""
+    one = talk("ask", asks=True)
+    one.client("chorale.token", slots=[EIGHT])
+    one.hear(1_000, 0.95)
+    one.hear(700, 0.01)
+    one.transcribed("a table at seven")
+    fits(one, -20.0)
+    assert verdicts(one)[-1] == "ask"
+    assert one.last("response.output_text.done")["text"] == "Sorry, 8 or 7?"
+
+
+def test_form_against_typed_text_has_no_sound_to_ask() -> None:
+    """The policy decides at once."""
+    one = talk()
+    one.typed("a table at seven")
+    one.client("chorale.token", slots=[EIGHT])
+    assert scores(one) == []
+    assert verdicts(one)[-1] == "accept"
+    assert [token.value for token in one.heart.checker.engine.snapshot.tokens if token.slot] == ["8"]
 
 
 def test_form_whose_tokens_hang_loose_is_rolled_back() -> None:

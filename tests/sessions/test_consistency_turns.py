@@ -77,7 +77,7 @@ def test_session_has_frozen_speech_recognised_again_at_the_next_rung() -> None:
         assert isinstance(job.work, Transcribe)
         assert (job.level, job.work.rung, job.work.start, job.work.stop) == (0, rung, work.start, work.stop)
         recognised_again(one, FIFTY if rung == 1 else FIFTEEN)
-    assert verdicts(one) == ["accept", "suspect", "freeze", "freeze", "accept"]
+    assert verdicts(one) == ["accept", "suspect", "freeze", "accept"]
     assert one.last(COMPLETED)["transcript"] == FIFTEEN
     assert one.open_jobs(Reply)
 
