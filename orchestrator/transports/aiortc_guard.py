@@ -201,7 +201,8 @@ def _guard_keys(transport: RTCDtlsTransport) -> None:
     def setup_srtp() -> None:
         usual()
         if transport._rx_srtp is not None:
-            transport._rx_srtp = BoundedKeys(transport._rx_srtp)
+            keys: Any = BoundedKeys(transport._rx_srtp)
+            transport._rx_srtp = keys
 
     async def handle_rtcp_data(data: bytes) -> None:
         await _sensibly(reports(data))

@@ -137,6 +137,7 @@ class Switchboard:
         direction: str = "sendrecv",
         codecs: tuple[str, ...] = ("opus",),
         channel: bool = True,
+        label: str = "oai-events",
     ) -> tuple[Caller, str]:
         """Makes a caller and its offer, as a browser would post it."""
         peer = new_peer()
@@ -148,7 +149,7 @@ class Switchboard:
         transceiver.setCodecPreferences([codec for codec in capabilities.codecs if codec.name in codecs])
         caller.earpiece.listen(transceiver.receiver)
         if channel:
-            caller.channel = peer.createDataChannel("oai-events")
+            caller.channel = peer.createDataChannel(label)
             caller.channel.on("message", lambda message: caller.events.append(json.loads(message)))
         await peer.setLocalDescription(await peer.createOffer())
         return caller, without_candidates(peer.localDescription.sdp)

@@ -5,7 +5,10 @@ somebody else beside it loses nothing. Data channels are attacked in `test_attac
 """
 
 import asyncio
+import contextlib
+import itertools
 import logging
+import random
 import struct
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -65,15 +68,15 @@ def attacked(
     assert complaints(caplog.records) == []
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_nothing_that_a_stranger_sends_is_noticed(kind: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_nothing_that_a_stranger_sends_is_noticed(caplog: pytest.LogCaptureFixture) -> None:
     """Noise of every size behind the first bytes of every protocol, also longer than any packet of a call."""
 
     async def attack(board: Switchboard, caller: Caller) -> None:
         with a_stranger(caller) as stranger:
-            for datagram in noise(1, SIZES, KINDS[kind], 300):
-                stranger.send(datagram)
-                await asyncio.sleep(0)
+            for first in KINDS.values():
+                for datagram in noise(1, SIZES, first, 60):
+                    stranger.send(datagram)
+                    await asyncio.sleep(0)
         await still_works(board, caller)
 
     attacked(attack, caplog)
@@ -174,6 +177,61 @@ def test_a_check_without_a_priority_is_none(caplog: pytest.LogCaptureFixture) ->
     attacked(attack, caplog)
 
 
+async def speak(
+    caller: Caller, payloads: list[bytes], kind: int = 96, ticks: int = 960, source: int = 7
+) -> None:
+    """Sends packets of another source, in order, as fast as they can be encrypted."""
+    for number, payload in enumerate(payloads):
+        await send_rtp(caller, sound_packet(number, number * ticks, source, payload, kind))
+        await asyncio.sleep(0)
+
+
+def test_noise_for_sound_is_silence_or_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    """As Opus, as G.711, and as what was not agreed on; under one source and under two at once."""
+
+    async def attack(board: Switchboard, caller: Caller) -> None:
+        for kind, length in itertools.product((96, 0, 8, 111, 127), (1, 2, 3, 10, 100, 1_300)):
+            await speak(caller, noise(kind, (length,), count=10), kind)
+            for number in range(10):
+                (payload,) = noise(number, (length,))
+                await send_rtp(caller, sound_packet(number, 0, 7 + number % 2, payload, kind))
+        await still_works(board, caller)
+
+    attacked(attack, caplog)
+
+
+def test_stamps_and_numbers_that_leap_cost_nothing_but_their_sound(caplog: pytest.LogCaptureFixture) -> None:
+    """Every packet of another time and another place in the order; afterwards the caller is heard again."""
+
+    async def attack(board: Switchboard, caller: Caller) -> None:
+        rng = random.Random(3)
+        for _ in range(400):
+            packet = sound_packet(rng.randrange(1 << 16), rng.randrange(1 << 32), 7, b"\xf8\xff\xfe")
+            await send_rtp(caller, packet)
+            await asyncio.sleep(0)
+        await still_works(board, caller)
+
+    attacked(attack, caplog)
+
+
+def test_a_flood_disturbs_nobody(caplog: pytest.LogCaptureFixture) -> None:
+    """Ten thousand datagrams as fast as this machine sends them, half by the caller and half by a stranger: each
+    turn of the loop takes one of each socket, so another call waits for one of them at most."""
+
+    async def attack(board: Switchboard, caller: Caller) -> None:
+        with a_stranger(caller) as stranger:
+            stranger.setblocking(False)
+            for number in range(5_000):
+                await send_rtp(caller, sound_packet(number, 960 * number, 7, b"\xf8\xff\xfe"))
+                with contextlib.suppress(BlockingIOError):
+                    stranger.send(b"\x80\x60" + number.to_bytes(2, "big") + bytes(60))
+                if number % 50 == 0:
+                    await asyncio.sleep(0)
+        await still_works(board, caller)
+
+    attacked(attack, caplog)
+
+
 HEADS = {
     "no head": b"\x80",
     "half a head": b"\x80\x60\x00\x01\x00\x00",
@@ -189,21 +247,15 @@ HEADS = {
 }
 
 
-@pytest.mark.parametrize("what", HEADS)
-def test_broken_packets_with_the_right_key_are_dropped(what: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_broken_packets_with_the_right_key_are_dropped(caplog: pytest.LogCaptureFixture) -> None:
     """As the caller's next packets, under its own source and another."""
 
     async def attack(board: Switchboard, caller: Caller) -> None:
         source = caller.peer.getSenders()[0]._ssrc
-        head = HEADS[what]
-        for place in (source, 7):
-            with_source = head[:8] + struct.pack("!L", place) + head[12:] if len(head) >= 12 else head
-            for kind in (96, 0, 8, 13, 127):
-                broken = (
-                    bytes([with_source[0], kind]) + with_source[2:] if len(with_source) > 2 else with_source
-                )
-                await send_rtp(caller, broken)
-        await asyncio.sleep(0)
+        for head, place, kind in itertools.product(HEADS.values(), (source, 7), (96, 0, 8, 13, 127)):
+            broken = head[:8] + struct.pack("!L", place) + head[12:] if len(head) >= 12 else head
+            await send_rtp(caller, bytes([broken[0], kind]) + broken[2:] if len(broken) > 1 else broken)
+            await asyncio.sleep(0)
         await still_works(board, caller)
 
     attacked(attack, caplog)
