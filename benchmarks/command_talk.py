@@ -39,7 +39,7 @@ _LINK = "client"
 _BEGINS_S = 0.5
 _READS_S = 1.2
 """What a user takes from a question to the beginning of his answer."""
-_STEP = SPEECH_RATE_HZ // 50
+_STEP = SPEECH_RATE_HZ * 60 // 1_000
 _TAIL_S = 2.5
 _COMPLETED = "conversation.item.input_audio_transcription.completed"
 _QUESTION = re.compile(r"^Sorry, (?P<one>.+) or (?P<other>.+)\?$")

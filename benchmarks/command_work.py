@@ -67,6 +67,7 @@ class Models:
     _known: dict[str, Done] = field(default_factory=dict)
     _crafts: dict[str, Craft] = field(default_factory=dict)
     _settings: dict[str, Settings] = field(default_factory=dict)
+    _rules: dict[str, SessionRules] = field(default_factory=dict)
     _voice: Any = None  # a `VoiceActivityDetector`; adapters are built by name
 
     def __post_init__(self) -> None:
@@ -77,7 +78,9 @@ class Models:
 
     def rules(self, domain: str) -> SessionRules:
         """Returns what sessions of a domain live by."""
-        return registry_settings(self._settings_of(domain)).rules
+        if domain not in self._rules:
+            self._rules[domain] = registry_settings(self._settings_of(domain)).rules
+        return self._rules[domain]
 
     def company(self, domain: str) -> Company:
         """Returns company for one session; call it on the session's loop."""

@@ -1,7 +1,11 @@
 """`chorale bench commands`: the consistency engine from end to end, on spoken commands in noise, on and off."""
 
 import json
+import math
 import os
+import time
+from collections.abc import Sequence
+from itertools import zip_longest
 from pathlib import Path
 from typing import Annotated
 
@@ -41,6 +45,9 @@ def command(
         typer.Option(
             help="A folder for what voice and models have said: a later run asks them only what is new."
         ),
+    ] = None,
+    minutes: Annotated[
+        float | None, typer.Option(help="Play no more after so long, and report what has been played.")
     ] = None,
     instant: Annotated[
         bool,
@@ -101,16 +108,29 @@ def command(
     raise typer.Exit(0 if outcome.holds else 1)
 
 
-def play(chosen: list[Case], models: Models, seed: int, console: Console) -> tuple[list[Judged], int]:
-    """Plays commands in every arm; returns what came of them, and how many no recogniser could have helped."""
-    judged = []
+def play(
+    chosen: Sequence[Case], models: Models, seed: int, console: Console, minutes: float | None = None
+) -> tuple[list[Judged], int]:
+    """Plays commands in every arm, as long as there is time; returns what came of them, and how many no recogniser
+    could have helped."""
+    judged, left_out = [], 0
+    end_s = time.monotonic() + (math.inf if minutes is None else 60 * minutes)
     for case in track(chosen, "commands", console=console, transient=True):
+        if time.monotonic() > end_s:
+            break
         if understood_rightly(case.line, models):
             went = {arm: converse(case.line, arm, models, case.speak, seed) for arm in ARMS}
             judged.append(Judged(case, went))
-    return judged, len(chosen) - len(judged)
+        else:
+            left_out += 1
+    return judged, left_out
 
 
-def shown(found: list[Row]) -> list[Row]:
+def _in_turn(kinds: Sequence[Sequence[Case]]) -> list[Case]:
+    """Returns cases of all kinds, one of each after the other: a run that ends early has some of all."""
+    return [one for some in zip_longest(*kinds) for one in some if one is not None]
+
+
+def shown(found: Sequence[Row]) -> list[Row]:
     """Returns the columns that fit on a screen."""
     return [{key: one[key] for key in SHOWN} for one in found]
