@@ -6,7 +6,6 @@ were fitted on the developer data: only on other data is that a test.
 """
 
 import importlib
-import importlib.util
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,6 +19,7 @@ from rich.progress import Progress, TaskID, track
 
 from benchmarks import consistency_cost, consistency_prints, consistency_relations
 from benchmarks.consistency_pairs import Observer, Pair, read_pairs
+from benchmarks.data_files import BadData
 from benchmarks.detection import Labels, Scores, at, auc, interval, threshold_for
 from benchmarks.fit_distance import OPERATING_POINT, cross_validated, features_of
 from benchmarks.make_lexicon import opposites
@@ -42,13 +42,24 @@ def command(
     cv: Annotated[
         bool, typer.Option("--cv", help="Fit anew and cross-validate, instead of judging the shipped fit.")
     ] = False,
-    limit: Annotated[int | None, typer.Option(help="About so many pairs.")] = None,
+    limit: Annotated[
+        int | None, typer.Option(help="About so many pairs of texts, and so many clips.")
+    ] = None,
     parts: Annotated[
         str, typer.Option(help="Which parts: texts, dialogues, audio, by commas.")
     ] = "texts,dialogues,audio",
+    keep: Annotated[
+        Path | None,
+        typer.Option(
+            help="A folder that remembers what the recognisers heard: a stopped run goes on from there."
+        ),
+    ] = None,
     json_file: Annotated[Path | None, typer.Option("--json", help="Where the figures go.")] = None,
 ) -> None:
     """How well contradictions between what was said, typed and understood are found.
+
+    A part whose files are missing is left out; a broken line is named. Exit status: 0 all goals hold, 1 one is missed,
+    2 the data cannot be used.
 
     Examples: `chorale bench consistency --cv`, `chorale bench consistency --data held-back --parts texts`.
     """
@@ -56,27 +67,39 @@ def command(
     if data is None:
         console.print("Where are the pairs? Give --data or set CHORALE_CONSISTENCY_DATA.")
         raise typer.Exit(2)
+    if unknown := sorted(set(parts.split(",")) - {"texts", *PARTS}):
+        console.print(f"No part is called {unknown[0]!r}: they are texts, dialogues, audio.", highlight=False)
+        raise typer.Exit(2)
     outcome = Outcome("consistency", {"cv": cv, "limit": limit, "parts": parts})
     console.print(f"[dim]{machine}[/]")
-    chosen = parts.split(",")
-    if "texts" in chosen:
+    measured, faults = 0, 0
+    for part in ("texts", *PARTS):
+        if part not in parts.split(","):
+            continue
         try:
-            pairs = read_pairs(data, limit)
+            if part == "texts":
+                texts(read_pairs(data, limit), outcome, console, cv)
+            else:
+                _other_part(part, data, outcome, console, limit, keep)
+            measured += 1
+        except BadData as error:
+            console.print(f"{part}: {error}", highlight=False, markup=False, soft_wrap=True)
+            faults += 1
         except OSError as error:
-            console.print(f"No pairs in {data}: {error.strerror} (pairs_slurp.jsonl).", highlight=False)
-            raise typer.Exit(2) from None
-        texts(pairs, outcome, console, cv)
-    for part in PARTS:
-        if part in chosen and importlib.util.find_spec(f"benchmarks.consistency_{part}") is not None:
-            _other_part(part, data, outcome, console)
+            what = f"{error.filename} is missing" if error.filename else str(error)
+            console.print(f"{part}: left out, {what}", highlight=False, markup=False, soft_wrap=True)
     outcome.show(console)
-    console.print(f"written to {os.path.relpath(outcome.write(json_file, machine))}")
-    raise typer.Exit(0 if outcome.holds else 1)
+    if measured:
+        console.print(f"written to {os.path.relpath(outcome.write(json_file, machine))}")
+    raise typer.Exit(2 if faults or not measured else 0 if outcome.holds else 1)
 
 
-def _other_part(part: str, data: Path, outcome: Outcome, console: Console) -> None:
+def _other_part(
+    part: str, data: Path, outcome: Outcome, console: Console, limit: int | None, keep: Path | None
+) -> None:
     """Runs a part that has a module of its own: its `rows` are its table, its `claims` (if any) are made of them."""
     module = importlib.import_module(f"benchmarks.consistency_{part}")
+    wanted = {"limit": limit, "keep": keep} if part == "audio" else {}
     with Progress(console=console, transient=True) as bar:
         tasks: dict[str, TaskID] = {}
 
@@ -85,11 +108,7 @@ def _other_part(part: str, data: Path, outcome: Outcome, console: Console) -> No
                 tasks[name] = bar.add_task(name, total=total)
             bar.update(tasks[name], completed=done)
 
-        try:
-            rows: Sequence[Row] = module.rows(data, MiniLmOnnx().embed, progress)
-        except OSError as error:
-            console.print(f"{part}: nothing in {data} ({error.strerror}).", highlight=False)
-            return
+        rows: Sequence[Row] = module.rows(data, MiniLmOnnx().embed, progress, **wanted)
     outcome.tables[part] = rows
     console.print(table(part, rows))
     if hasattr(module, "claims"):
@@ -124,41 +143,58 @@ def _summary(
     pairs: Sequence[Pair], scores: Scores, meaning: Scores, outcome: Outcome, console: Console
 ) -> None:
     label = np.array([pair.inconsistent for pair in pairs])
-    truth = np.array([pair.truth for pair in pairs])
-    sure = np.array([pair.is_sure for pair in pairs])
     natural = np.array([pair.type.startswith("natural") for pair in pairs])
     groups = np.array([pair.group for pair in pairs])
     rows: list[Row] = []
+    every = np.ones(len(pairs), dtype=bool)
+    readings = _readings(pairs)
     for name, members, labels in (
-        ("all pairs, published labels", np.ones(len(pairs), dtype=bool), label),
+        ("all pairs, published labels", every, label),
         ("natural, published labels", natural, label),
-        ("hard and audited", sure, truth),
-        ("cosine alone: all pairs", np.ones(len(pairs), dtype=bool), label),
+        *readings,
+        ("cosine alone: all pairs", every, label),
     ):
         chosen = meaning if name.startswith("cosine") else scores
         if len(set(labels[members].tolist())) == 2:
             rows.append(_row(name, chosen[members], labels[members], groups[members]))
     outcome.tables["texts"] = rows
     console.print(table("texts: D against the labels; both classes weigh one half", rows))
-    if not (sure & ~truth).any():
+    if not readings:
         # Other data has no audit: planted pairs against all consistent recogniser texts.
         sure = np.array([pair.is_hard or pair.type == "natural_asr" for pair in pairs])
+        readings = [("hard and natural", sure, label)]
         console.print("No audited pairs here: hard pairs are held against all consistent natural ones.")
-    figures = at(scores[sure], truth[sure], OPERATING_POINT)
-    area = auc(scores[sure], truth[sure])
+    figures = [at(scores[sure], truth[sure], OPERATING_POINT) for _, sure, truth in readings]
+    area = min(auc(scores[sure], truth[sure]) for _, sure, truth in readings)
+    f1 = min(one.f1 for one in figures)
+    false = max(one.false_positives for one in figures)
     one_word = np.array([pair.type in ONE_WORD for pair in pairs])
     paraphrase = np.array([pair.type == "paraphrase" for pair in pairs])
     outcome.claims += [
-        Claim("texts: AUC on hard and audited pairs at least .99", area >= 0.99, area),
-        Claim("texts: balanced F1 at .85 at least .94", figures.f1 >= 0.94, figures.f1),
-        Claim(
-            "texts: false positives at .85 at most 2 %",
-            figures.false_positives <= 0.02,
-            figures.false_positives,
-        ),
+        Claim("texts: AUC on hard and audited pairs at least .99, under either reading", area >= 0.99, area),
+        Claim("texts: balanced F1 at .85 at least .94, under either reading", f1 >= 0.94, f1),
+        Claim("texts: false positives at .85 at most 2 %, under either reading", false <= 0.02, false),
         _share("texts: one-word contradictions found at .85, at least .95", scores[one_word], 0.95, True),
         _share("texts: paraphrases alarmed at .85, at most 12 %", scores[paraphrase], 0.12, False),
     ]
+
+
+def _readings(pairs: Sequence[Pair]) -> list[tuple[str, Labels, Labels]]:
+    """Returns, for each reader of the audit and for both, which pairs are sure and what they are; nothing where no
+    consistent pair was read."""
+    again = [pair.other_reading for pair in pairs]
+    agreed = np.array([pair.is_hard or pair.judged == pair.judged_again for pair in pairs])
+    found = []
+    for name, read, chosen in (
+        ("hard and audited", pairs, np.ones(len(pairs), dtype=bool)),
+        ("hard and audited, second reader", again, np.ones(len(pairs), dtype=bool)),
+        ("hard and audited, where both agree", pairs, agreed),
+    ):
+        sure = np.array([pair.is_sure for pair in read]) & chosen
+        truth = np.array([pair.truth for pair in read])
+        if (sure & ~truth).any() and (sure & truth).any():
+            found.append((name, sure, truth))
+    return found
 
 
 def _share(text: str, scores: Scores, bound: float, at_least: bool) -> Claim:

@@ -25,10 +25,13 @@ FALSE_POSITIVES = 0.03
 ONE, BOTH = "tiny.en", "tiny.en + base"
 
 
-def rows(data: Path, embed: object, progress: Progress, limit: int | None = None) -> list[Row]:
-    """Hears the clips and returns the table. Raises OSError where there are none, or no recogniser."""
+def rows(
+    data: Path, embed: object, progress: Progress, limit: int | None = None, keep: Path | None = None
+) -> list[Row]:
+    """Hears the clips and returns the table; `keep` is a folder that remembers what was heard. Raises OSError where
+    there are none, or no recogniser."""
     try:
-        who = ears()
+        who = ears(keep=keep)
     except AdapterUnavailable as missing:
         raise FileNotFoundError(2, str(missing)) from missing
     return table_of(*listen(data, who, progress, limit))

@@ -5,7 +5,8 @@ ours stand the largest component and the plain reliabilities, over the same turn
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -27,6 +28,7 @@ from benchmarks.dialogue_data import (
     texts_of,
 )
 from benchmarks.outcome import Claim, Figure, Row
+from consistency import everyday
 from consistency.context import Context
 from consistency.graph import SlotIntentGraph
 from consistency.ontology import Ontology
@@ -70,7 +72,66 @@ def rows(folder: Path, embed: Embed | None, progress: Callable[[str, int, int], 
     graph = SlotIntentGraph(ontology, _read_facts, relation, TODAY)
     every = list(dialogues(raw, graph.read, likenesses))
     judged = judge(every, graph, ontology, lambda done: progress("dialogues", done, len(every)))
-    return [*table(judged), *cost(every, graph, ontology, UNITS)]
+    domains = {str(one["id"]): _domains(one["services"]) for one in raw}
+    apart = judge_apart(
+        every, domains, ontology, lambda done: progress("without its domain", done, len(every))
+    )
+    return [*table(judged, apart), *cost(every, graph, ontology, UNITS)]
+
+
+def domain_of(service: str) -> str:
+    """Returns the domain of a service: ``Hotels`` of ``Hotels_4``."""
+    return service.partition("_")[0]
+
+
+def _domains(services: object) -> frozenset[str]:
+    assert isinstance(services, list)
+    return frozenset(domain_of(str(service)) for service in services)
+
+
+def judge_apart(
+    every: Sequence[Dialogue],
+    domains: Mapping[str, frozenset[str]],
+    ontology: Ontology,
+    progress: Callable[[int], None],
+) -> Scores:
+    """Judges every scored turn as if nobody had thought of the everyday words of its dialogue's domains: those for the
+    values that their slots list are taken away. Returns the connectivities in the order of `judge`."""
+    listed: dict[str, set[str]] = {}
+    for service in ontology.services.values():
+        values = listed.setdefault(domain_of(service.name), set())
+        values.update(value.lower() for slot in service.slots.values() for value in slot.values)
+    found: dict[str, list[float]] = {}
+    for held_out in sorted(set(domains.values()), key=sorted):
+        gone = set().union(*(listed.get(domain, set()) for domain in held_out))
+        with without_everyday(gone):
+            graph = SlotIntentGraph(ontology, _read_facts, relation, TODAY)
+            for dialogue in every:
+                if domains[dialogue.name] == held_out:
+                    found[dialogue.name] = _scored(dialogue, connectivities(dialogue, graph, ontology))
+                    progress(len(found))
+    return np.array([value for dialogue in every for value in found[dialogue.name]])
+
+
+def _scored(dialogue: Dialogue, connected: Sequence[float]) -> list[float]:
+    judged = [step for step in dialogue.steps if step.turn.speaker == "user" and step.turn.tokens]
+    return [one for step, one in zip(judged, connected, strict=True) if step.scored is not None]
+
+
+@contextmanager
+def without_everyday(values: Collection[str]) -> Iterator[None]:
+    """Takes away what `consistency.everyday` knows of values, for a while."""
+    known = dict(everyday.SAID)
+    try:
+        for value in values:
+            everyday.SAID.pop(value, None)
+        everyday.said_for.cache_clear()
+        everyday.is_kept_in.cache_clear()
+        yield
+    finally:
+        everyday.SAID.update(known)
+        everyday.said_for.cache_clear()
+        everyday.is_kept_in.cache_clear()
 
 
 def claims(found: Sequence[Row]) -> list[Claim]:
@@ -171,8 +232,9 @@ def connectivities(dialogue: Dialogue, graph: SlotIntentGraph, ontology: Ontolog
     return found
 
 
-def table(judged: Judged) -> list[Row]:
-    """Returns the rows: methods over all turns, then ours by modality and by corruption."""
+def table(judged: Judged, apart: Scores | None = None) -> list[Row]:
+    """Returns the rows: methods over all turns, ours without what was known of the dialogue's own domain (`apart`),
+    then ours by modality and by corruption."""
     wrong = np.array([turn.is_incoherent for turn in judged.turns])
     switch = np.array([turn.is_switch for turn in judged.turns])
     names = np.array([turn.dialogue for turn in judged.turns])
@@ -182,6 +244,8 @@ def table(judged: Judged) -> list[Row]:
         _row("reliabilities (V3w)", judged.reliability, wrong, switch, names, everything),
         _row("largest component (V1)", judged.component, wrong, switch, names, everything),
     ]
+    if apart is not None:
+        found.insert(1, _row("ours, own domain held out", apart, wrong, switch, names, everything))
     for modality in sorted({turn.modality for turn in judged.turns}):
         part = np.array([turn.modality == modality for turn in judged.turns])
         found.append(_row(f"ours, {modality}", judged.ours, wrong, switch, names, part))

@@ -1,15 +1,16 @@
 """Pairs of texts of the consistency data, as the observations that the server would make of them."""
 
 import csv
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from hashlib import blake2b
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.data_files import LABEL, MAYBE_TEXT, TEXT, BadData, numbered
 from consistency.observation import NO_VECTOR, Fact, Observation
 from consistency.whitening import shipped
 from modalities.adapters.minilm_onnx import MiniLmOnnx
@@ -17,14 +18,25 @@ from modalities.text.facts import facts_and_form
 
 AUDIT = Path(__file__).parent.parent / "docs" / "consistency-audit.csv"
 BATCH = 32
+FIELDS = {
+    "id": TEXT,
+    "type": TEXT,
+    "label": LABEL,
+    "a": TEXT,
+    "b": TEXT,
+    "said": MAYBE_TEXT,
+    "intent": MAYBE_TEXT,
+}
 
 Judgement = Literal["consistent", "inconsistent", "unclear", ""]
+READ: tuple[Judgement, ...] = ("consistent", "inconsistent")
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
     """A recogniser's text and a typed text. `inconsistent` is the published label, `judged` what reading it blind said
-    (empty: not read). `group` is equal for pairs of one utterance; it only makes folds."""
+    (empty: not read), `judged_again` what a second reader said. `group` is equal for pairs of one utterance; it only
+    makes folds."""
 
     id: str
     type: str
@@ -34,6 +46,7 @@ class Pair:
     group: int
     intent: str = ""
     judged: Judgement = ""
+    judged_again: Judgement = ""
 
     @property
     def is_hard(self) -> bool:
@@ -43,30 +56,33 @@ class Pair:
     @property
     def is_sure(self) -> bool:
         """Whether its label is sure: planted, or read and clear."""
-        return self.is_hard or self.judged in ("consistent", "inconsistent")
+        return self.is_hard or self.judged in READ
 
     @property
     def truth(self) -> bool:
         """The label, the audit's where there is one."""
-        return (
-            self.judged == "inconsistent"
-            if self.judged in ("consistent", "inconsistent")
-            else self.inconsistent
-        )
+        return self.judged == "inconsistent" if self.judged in READ else self.inconsistent
 
-
-def rows_of(path: Path) -> list[dict[str, Any]]:
-    """Reads JSON lines. Raises OSError where the file is missing."""
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+    @property
+    def other_reading(self) -> "Pair":
+        """The same pair, judged by the second reader alone."""
+        return replace(self, judged=self.judged_again)
 
 
 def read_pairs(data: Path, limit: int | None = None) -> list[Pair]:
     """Reads `pairs_slurp.jsonl` of a folder of the data's layout; with a limit every n-th pair. Pairs that the audit
-    has read carry its judgement: ids of other data are unknown to it."""
+    has read carry its judgements; other data has other pairs, whatever their ids.
+
+    Raises OSError where the file is missing, `BadData` where a line is not as it should be or an id comes twice."""
+    path = data / "pairs_slurp.jsonl"
     judged = audit()
     groups: dict[str, int] = {}
-    pairs = [
-        Pair(
+    pairs: dict[str, Pair] = {}
+    for line, row in numbered(path, FIELDS):
+        if row["id"] in pairs:
+            raise BadData(path, line, "id", "each id once", row["id"])
+        first, again = judged.get((row["id"], print_of(row["a"], row["b"])), ("", ""))
+        pairs[row["id"]] = Pair(
             row["id"],
             row["type"],
             row["label"] == "inconsistent",
@@ -74,18 +90,27 @@ def read_pairs(data: Path, limit: int | None = None) -> list[Pair]:
             row["b"],
             groups.setdefault(row.get("said") or row["a"], len(groups)),
             row.get("intent") or "",
-            judged.get(row["id"], ""),
+            first,
+            again,
         )
-        for row in rows_of(data / "pairs_slurp.jsonl")
-    ]
+    if not pairs:
+        raise BadData(path, 1, "", "at least one pair")
     step = max(1, len(pairs) // limit) if limit else 1
-    return pairs[::step]
+    return list(pairs.values())[::step]
 
 
-def audit() -> dict[str, Judgement]:
-    """Returns the judgements of docs/consistency-audit.csv by id."""
+def audit() -> dict[tuple[str, str], tuple[Judgement, Judgement]]:
+    """Returns both readers' judgements of docs/consistency-audit.csv by id and print of the texts."""
     with AUDIT.open(encoding="utf-8", newline="") as file:
-        return {row["id"]: row["judgement"] for row in csv.DictReader(file)}  # type: ignore[misc]
+        return {
+            (row["id"], row["texts"]): (row["judgement"], row["second reader"])  # type: ignore[misc]
+            for row in csv.DictReader(file)
+        }
+
+
+def print_of(heard: str, typed: str) -> str:
+    """Returns eight hexadecimal digits of a pair's texts: by them the audit knows what it has read."""
+    return blake2b(f"{heard}\t{typed}".encode(), digest_size=4).hexdigest()
 
 
 class Observer:

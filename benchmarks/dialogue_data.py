@@ -6,10 +6,12 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.data_files import LIST, MAYBE_TEXT, TEXT, BadData, Field, check, numbered, parts_of
 from consistency.context import Turn
 from consistency.observation import Fact, Token
 from consistency.ontology import IntentSpec, Ontology, ServiceSpec, SlotSpec, kind_from
@@ -22,6 +24,19 @@ TODAY = datetime.date(2019, 3, 1)
 Vectors = Mapping[str, NDArray[np.float32]]
 Embed = Callable[[Sequence[str]], NDArray[np.float32]]
 _BATCH = 32
+OBJECT = Field(dict, "an object")
+FIELDS = {"id": TEXT, "modality": TEXT, "services": LIST, "turns": LIST}
+TURN_FIELDS = {
+    "i": Field(int, "a whole number"),
+    "speaker": Field(str, '"user" or "system"', ("user", "system")),
+    "text": Field(str, "a text", may_be_blank=True),
+    "tokens": LIST,
+    "label": Field(str, '"coherent", "incoherent" or null', ("coherent", "incoherent"), may_lack=True),
+    "switch": Field(bool, "true, false or null", may_lack=True),
+}
+TOKEN_FIELDS = dict.fromkeys(("service", "act", "intent", "slot", "value"), MAYBE_TEXT)
+INTENT_FIELDS = {"description": TEXT, "required": LIST, "optional": LIST}
+SLOT_FIELDS = {"description": TEXT, "categorical": Field(bool, "true or false"), "possible_values": LIST}
 
 
 @dataclass(frozen=True)
@@ -112,9 +127,45 @@ def described(ontology: Ontology) -> dict[str, str]:
 
 
 def load(folder: Path) -> tuple[list[dict[str, object]], Ontology]:
-    """Reads the raw dialogues and the schema. Raises `OSError` where they are missing."""
-    raw = [json.loads(line) for line in (folder / "dialogues.jsonl").read_text("utf-8").splitlines()]
-    return raw, ontology_from(json.loads((folder / "schema.json").read_text("utf-8")))
+    """Reads the raw dialogues and the schema. Raises `OSError` where they are missing, `BadData` where they are not as
+    they should be."""
+    path = folder / "dialogues.jsonl"
+    found = numbered(path, FIELDS)
+    for line, row in found:
+        parts_of(path, line, row, "turns", TURN_FIELDS)
+        for place, turn in enumerate(row["turns"]):
+            _check_turn(path, line, turn, f"turns[{place}].")
+    return [row for _, row in found], ontology_from(_schema(folder / "schema.json"))
+
+
+def _check_turn(path: Path, line: int, turn: Mapping[str, Any], within: str) -> None:
+    for place, token in enumerate(turn["tokens"]):
+        name = f"{within}tokens[{place}]"
+        if not isinstance(token, dict):
+            raise BadData(path, line, name, "an object", token)
+        check(path, line, token, TOKEN_FIELDS, f"{name}.")
+    if turn.get("label") == "incoherent":
+        if not isinstance(turn.get("corruption"), dict):
+            raise BadData(path, line, f"{within}corruption", "an object, as the turn is incoherent")
+        check(path, line, turn["corruption"], {"kind": TEXT}, f"{within}corruption.")
+
+
+def _schema(path: Path) -> dict[str, Any]:
+    """Reads the schema."""
+    try:
+        found = json.loads(path.read_text("utf-8"))
+    except json.JSONDecodeError as error:
+        raise BadData(path, error.lineno, "", f"JSON ({error.msg})") from None
+    if not isinstance(found, dict):
+        raise BadData(path, 1, "", "an object of services", found)
+    for name, service in found.items():
+        if not isinstance(service, dict):
+            raise BadData(path, 1, name, "an object", service)
+        check(path, 1, service, {"description": TEXT, "intents": OBJECT, "slots": OBJECT}, f"{name}.")
+        for part, fields in (("intents", INTENT_FIELDS), ("slots", SLOT_FIELDS)):
+            for one, settings in service[part].items():
+                check(path, 1, settings, fields, f"{name}.{part}.{one}.")
+    return found
 
 
 def texts_of(raw: Sequence[Mapping[str, object]], ontology: Ontology) -> list[str]:
@@ -163,9 +214,9 @@ def _step(
     values = sorted({token.value for token in tokens if token.value})
     like = likenesses.of(text, values) if likenesses and is_user and tokens else {}
     scored = None
-    if is_user and turn["label"] is not None:
+    if is_user and turn.get("label") is not None:
         kind = turn["corruption"]["kind"] if turn["label"] == "incoherent" else ""  # type: ignore[index]
-        scored = Scored(dialogue, int(turn["i"]), modality, kind, bool(turn["switch"]))  # type: ignore[call-overload]
+        scored = Scored(dialogue, int(turn["i"]), modality, kind, bool(turn.get("switch")))  # type: ignore[call-overload]
     return Step(Turn("user" if is_user else "assistant", read(text), tokens, like), scored)
 
 

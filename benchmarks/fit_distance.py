@@ -17,9 +17,11 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+from rich.progress import track
 
 import consistency
-from benchmarks.consistency_pairs import Observer, Pair, read_pairs
+from benchmarks.consistency_pairs import BATCH, Observer, Pair, read_pairs
+from benchmarks.data_files import BadData
 from benchmarks.detection import threshold_for
 from consistency.distance import FILE, UNIT, DistanceModel, compared
 from consistency.features import NAMES
@@ -198,9 +200,15 @@ def main() -> None:
     )
     parser.add_argument("--out", type=Path, default=Path(consistency.__file__).with_name(FILE))
     arguments = parser.parse_args()
-    pairs = read_pairs(arguments.data)
+    try:
+        pairs = read_pairs(arguments.data)
+    except (BadData, OSError) as error:
+        parser.error(str(error))
     observer = Observer()
-    for _ in observer.embed([text for pair in pairs for text in (pair.heard, pair.typed)]):
+    texts = {text for pair in pairs for text in (pair.heard, pair.typed)}
+    for _ in track(
+        observer.embed(sorted(texts)), "sentence vectors", -(-len(texts) // BATCH), transient=True
+    ):
         pass
     write(fit(pairs, features_of(pairs, observer)), arguments.out)
     print(f"{arguments.out.name}: version {VERSION}, fitted on {len(pairs)} pairs")

@@ -2,9 +2,10 @@
 
     CHORALE_CONSISTENCY_DATA=... python -m benchmarks.fit_sound
 
-It hears the clips of the data with the default recogniser and with Whisper base, scores the typed texts, and fits
-logistic regressions with a ridge, both classes weighing the same. Of the labels it reads `label` and the gold slots;
-what was really said is no feature. The clips and their texts are CC0.
+It hears the clips of the data with the default recogniser and with Whisper base and scores the typed texts (some six
+minutes; what was heard is kept, so that a stopped run goes on from there). Then it fits logistic regressions with a
+ridge, both classes weighing the same. Of the labels it reads `label` and the gold slots; what was really said is no
+feature. The clips and their texts are CC0.
 """
 
 import argparse
@@ -18,12 +19,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 import consistency
+from benchmarks.data_files import BadData
+from benchmarks.outcome import RESULTS
 from benchmarks.sound_data import HeardClip, HeardPair, ears, listen
 from consistency.sound import FILE, LOST_ALONE, LOST_NAMES, PAIR_NAMES, UNIT, Fit, SoundModel, to_json
 
 VERSION = 1
 RIDGE_PAIRS, RIDGE_LOST = 15.0, 30.0
 FOLDS, SEED = 5, 1
+KEEP = RESULTS / "heard"
 
 Numbers = NDArray[np.float64]
 
@@ -100,17 +104,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Fit what ships as consistency/sound.json.")
     parser.add_argument("--data", type=Path, default=os.environ.get("CHORALE_CONSISTENCY_DATA"))
     parser.add_argument("--out", type=Path, default=Path(consistency.__path__[0]) / FILE)
+    parser.add_argument("--keep", type=Path, default=KEEP, help="a folder that remembers what was heard")
     chosen = parser.parse_args()
     if chosen.data is None:
         parser.error("where is the data? Give --data or set CHORALE_CONSISTENCY_DATA")
-    who = ears()
+    who = ears(keep=chosen.keep)
     if not who.both:
         parser.error("Whisper base is needed: chorale models install --with whisper-base")
 
     def progress(name: str, done: int, total: int) -> None:
         print(f"\r{name} {done}/{total}", end="" if done < total else "\n", file=sys.stderr, flush=True)
 
-    clips, pairs = listen(Path(chosen.data), who, progress)
+    try:
+        clips, pairs = listen(Path(chosen.data), who, progress)
+    except (BadData, OSError) as error:
+        parser.error(str(error))
     model = fit(clips, pairs)
     chosen.out.write_text(json.dumps(to_json(model), indent=1) + "\n", encoding="ascii")
     print(f"{len(pairs)} pairs, {len(clips)} clips; written to {chosen.out}")

@@ -10,14 +10,15 @@ texts and model give the same files.
 
 import argparse
 import itertools
-import json
 import os
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+from rich.progress import track
 
 import consistency
+from benchmarks.data_files import LIST, TEXT, BadData, Field, rows_of
 from consistency.fingerprint import BITS, PROSODY, TOKENS
 from consistency.observation import VECTOR_ONE
 from consistency.whitening import FILE, Whitening, fit
@@ -52,27 +53,26 @@ TEMPLATES = (
 
 
 def texts_of(data: Path) -> list[str]:
-    """Returns every text of the data that may be used, and the commands of the templates, sorted."""
+    """Returns every text of the data that may be used, and the commands of the templates, sorted.
+
+    Raises OSError where a file is missing, `BadData` where a line is not as it should be."""
     found: set[str] = set()
-    for row in _rows(data / "pairs_slurp.jsonl"):
+    for row in rows_of(data / "pairs_slurp.jsonl", {"a": TEXT, "b": TEXT}):
         found |= {row["a"], row["b"]}
-    for row in _rows(data / "clips.jsonl"):
+    for row in rows_of(data / "clips.jsonl", {"said": TEXT, "asr": Field(dict, "an object")}):
         found |= {row["said"], *(heard["text"] for heard in row["asr"].values())}
-    for row in _rows(data / "nbest_dstc10.jsonl"):
+    for row in rows_of(data / "nbest_dstc10.jsonl", {"nbest": LIST}):
         found |= {text for text, _ in row["nbest"][:2]}
     for template, *choices in TEMPLATES:
         found |= {template.format(*chosen) for chosen in itertools.product(*choices)}
     return sorted(text for text in found if text.strip())
 
 
-def _rows(path: Path) -> list[dict]:  # type: ignore[type-arg]  # JSON of the data set, as its README describes it
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-
-
 def embed(texts: list[str]) -> NDArray[np.float32]:
-    """Returns one sentence vector of the default model per text."""
+    """Returns one sentence vector of the default model per text: the same in whatever company."""
     model = MiniLmOnnx()
-    return np.concatenate([model.embed(texts[at : at + BATCH]) for at in range(0, len(texts), BATCH)])
+    starts = track(range(0, len(texts), BATCH), "sentence vectors", transient=True)
+    return np.concatenate([model.embed(texts[at : at + BATCH]) for at in starts])
 
 
 def write(whitening: Whitening, path: Path) -> None:
@@ -115,7 +115,10 @@ def main() -> None:
     )
     parser.add_argument("--out", type=Path, default=Path(consistency.__file__).with_name(FILE))
     arguments = parser.parse_args()
-    texts = texts_of(arguments.data)
+    try:
+        texts = texts_of(arguments.data)
+    except (BadData, OSError) as error:
+        parser.error(str(error))
     vectors = embed(texts)
     whitening = fit(vectors, VERSION)
     write(whitening, arguments.out)

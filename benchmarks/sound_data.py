@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.consistency_pairs import observe, rows_of
+from benchmarks.consistency_pairs import observe
+from benchmarks.data_files import LABEL, LIST, MAYBE_NUMBER, TEXT, BadData, numbered, parts_of
+from benchmarks.kept_ears import Kept, asked_of
 from consistency.observation import ForcedScore, Observation, Word
 from consistency.sound import utterance, witness
 from modalities.adapters.faster_whisper import FasterWhisper, WhisperSettings
@@ -21,6 +23,8 @@ from orchestrator.errors import ModelMissing
 from orchestrator.models import resolve
 
 ALTERNATIVES = 5
+CLIP_FIELDS = {"audio": TEXT, "slots": LIST, "snr_db": MAYBE_NUMBER}
+PAIR_FIELDS = {"id": TEXT, "type": TEXT, "label": LABEL, "audio": TEXT, "b": TEXT}
 LOST_BELOW, KEPT_FROM = 0.8, 0.9
 """How alike a slot's value and the nearest words of the text are where it is lost, and where it is kept."""
 
@@ -54,14 +58,44 @@ class HeardClip:
 
 
 @dataclass(frozen=True, slots=True)
+class Hearing:
+    """What two recognisers made of a clip, each with its other likely texts; `took_s` is the first one's decode."""
+
+    first: Recognition
+    second: Recognition | None
+    took_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """How well a text fits a clip (None: it was not told), and how long that took."""
+
+    fit: ForcedScore | None
+    took_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class Ears:
-    """One or two recognisers."""
+    """One or two recognisers; `kept` remembers what they heard."""
 
     whisper: FasterWhisper
     both: bool
+    kept: Kept | None = None
 
-    def hear(self, pcm: Pcm, key: str) -> tuple[Recognition, Recognition | None, float]:
+    def hear(self, pcm: Pcm, key: str) -> Hearing:
         """Returns what both made of a clip, and how long the first one's decode took."""
+        if self.kept is None:
+            return self._hear(pcm, key)
+        return self.kept.answer(Hearing, pcm, f"hear {self.both}", lambda: self._hear(pcm, key))
+
+    def score(self, pcm: Pcm, key: str, heard: Recognition, text: str, rung: int = 0) -> Scored:
+        """Returns how well a text fits a clip under one of them."""
+        if self.kept is None:
+            return self._score(pcm, key, heard, text, rung)
+        question = f"score {rung} {heard.text!r} {text!r}"
+        return self.kept.answer(Scored, pcm, question, lambda: self._score(pcm, key, heard, text, rung))
+
+    def _hear(self, pcm: Pcm, key: str) -> Hearing:
         start = time.perf_counter()
         first = self.whisper.recognize([Clip(pcm, key=key)])[0]
         took_s = time.perf_counter() - start
@@ -69,22 +103,26 @@ class Ears:
         others = self.whisper.recognize([Clip(pcm, key=key, alternatives=ALTERNATIVES)])[0].alternatives
         again = Clip(pcm, rung=SECOND, key=key, alternatives=ALTERNATIVES)
         second = self.whisper.recognize([again])[0] if self.both else None
-        return replace(first, alternatives=others), second, took_s
+        return Hearing(replace(first, alternatives=others), second, took_s)
 
-    def score(self, pcm: Pcm, key: str, heard: Recognition, text: str, rung: int = 0) -> ForcedScore | None:
-        """Returns how well a text fits a clip under one of them."""
+    def _score(self, pcm: Pcm, key: str, heard: Recognition, text: str, rung: int) -> Scored:
+        start = time.perf_counter()
         found = self.whisper.score([Claim(Clip(pcm, rung=rung, key=key), heard.text, (text,))])[0]
-        return None if found is None else forced(found, text, rung)
+        took_s = time.perf_counter() - start
+        return Scored(None if found is None else forced(found, text, rung), took_s)
 
 
-def ears(with_second: bool = True) -> Ears:
-    """Returns the default recogniser, and Whisper base beside it where that is installed and wanted."""
+def ears(with_second: bool = True, keep: Path | None = None) -> Ears:
+    """Returns the default recogniser, and Whisper base beside it where that is installed and wanted. `keep`: a folder
+    that remembers what they hear."""
     try:
         second = resolve("asr", "faster_whisper", "whisper-base").options["path"] if with_second else None
     except ModelMissing:
         second = None
     path = resolve("asr", "faster_whisper", None).options["path"]
-    return Ears(FasterWhisper(WhisperSettings(path=path, second=second)), second is not None)
+    settings = WhisperSettings(path=path, second=second)
+    kept = Kept(keep, asked_of(settings)) if keep is not None else None
+    return Ears(FasterWhisper(settings), second is not None, kept)
 
 
 def forced(found: Fits, text: str, rung: int) -> ForcedScore:
@@ -99,9 +137,10 @@ def listen(
 ) -> tuple[list[HeardClip], list[HeardPair]]:
     """Hears every clip of a folder of the data's layout and scores its typed texts; with a limit every n-th clip.
 
-    Raises OSError where there are none. Clips in which nothing is heard are left out.
+    Raises OSError where there are none, `BadData` where a line is not as it should be. Clips in which nothing is heard
+    are left out.
     """
-    clips, typed = rows_of(data / "clips.jsonl"), rows_of(data / "pairs_audio.jsonl")
+    clips, typed = clips_and_pairs(data)
     step = max(1, len(clips) // limit) if limit else 1
     heard_clips: list[HeardClip] = []
     pairs: list[HeardPair] = []
@@ -116,28 +155,41 @@ def listen(
     return heard_clips, pairs
 
 
+def clips_and_pairs(data: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Reads `clips.jsonl` and `pairs_audio.jsonl`. Raises OSError where one is missing, `BadData` where a line is not
+    as it should be, a clip's file is missing, or a pair's clip is in no line."""
+    clips_path, pairs_path = data / "clips.jsonl", data / "pairs_audio.jsonl"
+    clips, pairs = numbered(clips_path, CLIP_FIELDS), numbered(pairs_path, PAIR_FIELDS)
+    for line, row in clips:
+        parts_of(clips_path, line, row, "slots", {"value": TEXT})
+        if not (data / row["audio"]).is_file():
+            raise BadData(clips_path, line, "audio", "the name of a file of this folder", row["audio"])
+    known = {row["audio"] for _, row in clips}
+    for line, row in pairs:
+        if row["audio"] not in known:
+            raise BadData(pairs_path, line, "audio", "a clip of clips.jsonl", row["audio"])
+    return [row for _, row in clips], [row for _, row in pairs]
+
+
 def _one(
     who: Ears, row: dict[str, Any], typed: Sequence[dict[str, Any]], pcm: Pcm, group: int
 ) -> tuple[HeardClip, list[HeardPair]] | None:
     key = str(row["audio"])
-    first, second, heard_s = who.hear(pcm, key)
+    heard = who.hear(pcm, key)
+    first, second = heard.first, heard.second
     if not first.text or (second is not None and not second.text):
         return None
-    noisy = row["snr_db"] is not None
+    noisy = row.get("snr_db") is not None
     ours = observed(first)
     theirs = observed(second) if second is not None else None
-    crossed = who.score(pcm, key, second, first.text, SECOND) if second is not None else None
-    others = [(one.text, one.log_probability) for one in first.alternatives]
-    clip = HeardClip(
-        group, noisy, is_lost(row["slots"], first.text), utterance(ours, others, theirs, crossed)
-    )
+    crossed = who.score(pcm, key, second, first.text, SECOND).fit if second is not None else None
+    doubts = utterance(ours, others_of(first), theirs, crossed, others_of(second))
+    clip = HeardClip(group, noisy, is_lost(row["slots"], first.text), doubts)
     pairs = []
     for one in typed:
-        start = time.perf_counter()
         score = who.score(pcm, key, first, one["b"])
-        scored_s = time.perf_counter() - start
-        other = who.score(pcm, key, second, one["b"], SECOND) if second is not None else None
-        assert score is not None
+        other = who.score(pcm, key, second, one["b"], SECOND).fit if second is not None else None
+        assert score.fit is not None
         text = replace(observe(one["b"]), id="typed")
         pairs.append(
             HeardPair(
@@ -146,10 +198,10 @@ def _one(
                 noisy,
                 group,
                 one["b"],
-                witness(ours, text, score),
+                witness(ours, text, score.fit),
                 witness(theirs, text, other) if theirs is not None and other is not None else None,
-                heard_s,
-                scored_s,
+                heard.took_s,
+                score.took_s,
             )
         )
     return clip, pairs

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from consistency.reading import words_of
 
-_SAID: dict[str, str] = {
+SAID: dict[str, str] = {
     "cheap": "cheap, inexpensive, affordable, budget, economical, low cost, low priced, bargain, not expensive",
     "moderate": "moderate, moderately, average priced, average price, mid priced, mid range, medium priced, "
     "reasonable, reasonably, not very costly, not too expensive, not too costly, fairly priced, affordable, "
@@ -109,7 +109,7 @@ _SAID: dict[str, str] = {
 @lru_cache(maxsize=1_024)
 def said_for(value: str) -> tuple[tuple[str, ...], ...]:
     """Returns what people say for a value, each as words; nothing where it is not known."""
-    return tuple(words_of(phrase) for phrase in _SAID.get(value.lower(), "").split(", ") if phrase)
+    return tuple(words_of(phrase) for phrase in SAID.get(value.lower(), "").split(", ") if phrase)
 
 
 @lru_cache(maxsize=2_048)
