@@ -1,5 +1,6 @@
 """What came of the commands: slots right, wrong and lost with the engine and without it, questions, and the delay."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -35,6 +36,35 @@ class Judged:
         truth, plain, slots = meant(self.case.line), self.went["off"].slots, self.went[arm].slots
         return sum(plain.get(slot) == value != slots.get(slot) for slot, value in truth.items())
 
+    def causes(self, arm: Arm) -> list[str]:
+        """Returns why wrong slots are committed with the engine, and why right ones are lost, one for each."""
+        line, truth = self.case.line, meant(self.case.line)
+        slip, plain = meant(line.mistaken()), self.went["off"].slots
+        found = []
+        for slot, value in self.went[arm].slots.items():
+            if truth.get(slot) == value:
+                continue
+            if line.way.endswith("slip") and slip.get(slot) == value:
+                found.append("wrong: the slip of the hand stands")
+            elif slot not in truth:
+                found.append("wrong: a slot that was not meant")
+            elif plain.get(slot) != value:
+                found.append("wrong: by the engine")
+            elif line.way == "spoken":
+                found.append("wrong: misheard, and nothing else was said")
+            elif line.way == "corrected":
+                found.append("wrong: the correction was not taken")
+            else:
+                found.append("wrong: misheard, although it was written too")
+        lost = [
+            slot
+            for slot, value in truth.items()
+            if plain.get(slot) == value != self.went[arm].slots.get(slot)
+        ]
+        return found + [
+            "lost: another value" if slot in self.went[arm].slots else "lost: no value" for slot in lost
+        ]
+
     def delay_ms(self, arm: Arm) -> float | None:
         """How much later the first transcript is told than without the engine."""
         first, plain = self.went[arm].answered_s, self.went["off"].answered_s
@@ -51,7 +81,7 @@ class Judged:
                 arm: {
                     "slots": dict(one.slots), "heard": one.heard, "questions": one.questions,
                     "verdicts": [text[:400] for text in one.verdicts], "wrong": self.wrong(arm),
-                    "lost": self.lost(arm), "delay_ms": self.delay_ms(arm),
+                    "lost": self.lost(arm), "causes": self.causes(arm), "delay_ms": self.delay_ms(arm),
                 }
                 for arm, one in self.went.items()
             },
@@ -133,6 +163,16 @@ def delay(judged: Iterable[Judged], arm: Arm, share: int) -> float | None:
     """Returns a percentile of what the transcripts came later."""
     found = [late for one in judged if (late := one.delay_ms(arm)) is not None]
     return float(np.percentile(found, share)) if found else None
+
+
+def causes(judged: Sequence[Judged]) -> list[Row]:
+    """Returns how often each cause is behind what is wrong or lost, where the server has leave to ask."""
+    halves = {half: Counter[str]() for half in ("tuned", "held")}
+    for one in judged:
+        if one.case.domain != "coffee":
+            halves[one.case.line.half].update(one.causes("ask"))
+    names = sorted(set().union(*halves.values()))
+    return [{"cause": name, **{half: counts[name] for half, counts in halves.items()}} for name in names]
 
 
 def claims(judged: Sequence[Judged]) -> list[Claim]:

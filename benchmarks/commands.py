@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.progress import track
 
 from benchmarks.command_cases import Case, drawn, recorded, understood_rightly
-from benchmarks.command_figures import Judged, claims, rows
+from benchmarks.command_figures import Judged, causes, claims, rows
 from benchmarks.command_lines import HALVES
 from benchmarks.command_sound import Studio
 from benchmarks.command_talk import ARMS, converse
@@ -95,6 +95,9 @@ def command(
     console.print(
         table("spoken commands: slots committed without the engine (off) and with it", shown(found))
     )
+    if why := causes(judged):
+        outcome.tables["causes"] = why
+        console.print(table("what is wrong or lost all the same, with leave to ask", why))
     console.print(f"{left_out} commands were left out: the server does not understand their true words.")
     outcome.claims += claims(judged)
     outcome.show(console)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from benchmarks.command_cases import Case
-from benchmarks.command_figures import Judged, claims, fewer, lost, questions, row, rows
+from benchmarks.command_figures import Judged, causes, claims, fewer, lost, questions, row, rows
 from benchmarks.command_lines import HALVES, TEMPLATES, Half, Line, Value, Way, lines
 from benchmarks.command_sound import REAL_NOISE, SPEAKERS, Air, Studio, airs
 from benchmarks.command_talk import Arm, Went, answer_to, comparable, meant
@@ -124,6 +124,18 @@ def test_wrong_and_lost_slots_are_told_apart() -> None:
     assert lost([spoilt, judged(RIGHT, RIGHT)], "ask") == 0.5
     assert questions([mended, spoilt]) == pytest.approx(100 / 3)
     assert mended.delay_ms("ask") == pytest.approx(200)
+
+
+def test_what_went_wrong_is_sorted_by_its_cause() -> None:
+    """A slip that stands, a wrong value of the engine's, a misheard one and a lost one are told apart."""
+    misheard = {"duration": comparable("sixteen minutes")}
+    spoken = judged(misheard, misheard, 0, timer("spoken"))
+    assert judged(WRONG, WRONG).causes("ask") == ["wrong: the slip of the hand stands"]
+    assert judged(RIGHT, misheard).causes("ask") == ["wrong: by the engine", "lost: another value"]
+    assert spoken.causes("ask") == ["wrong: misheard, and nothing else was said"]
+    assert judged(RIGHT, {}).causes("ask") == ["lost: no value"]
+    assert judged(WRONG, RIGHT).causes("ask") == []
+    assert [one["cause"] for one in causes([spoken])] == ["wrong: misheard, and nothing else was said"]
 
 
 def test_the_claims_are_held_to_the_half_that_nobody_looked_at() -> None:
