@@ -131,9 +131,9 @@ def row(name: str, judged: Sequence[Judged]) -> Row:
     for arm in ON:
         told[f"wrong, {arm}"] = wrong[arm]
         told[f"fewer, {arm}"] = fewer(judged, arm)
-        told[f"fewer 95 %, {arm}"] = _interval(judged, partial(fewer, arm=arm))
+        told[f"fewer 95 %, {arm}"] = _interval(judged, partial(_mended, arm=arm))
         told[f"lost, {arm}"] = lost(judged, arm)
-    told["lost 95 %, ask"] = _interval(judged, partial(lost, arm="ask"))
+    told["lost 95 %, ask"] = _interval(judged, partial(_lost, arm="ask"))
     told["questions / 100"] = questions(judged)
     for arm in ON:
         for share in (50, 95):
@@ -143,14 +143,29 @@ def row(name: str, judged: Sequence[Judged]) -> Row:
 
 def fewer(judged: Sequence[Judged], arm: Arm) -> float | None:
     """Returns by what share fewer wrong slots are committed than without the engine; None where there were none."""
-    plain = sum(one.wrong("off") for one in judged)
-    return 1 - sum(one.wrong(arm) for one in judged) / plain if plain else None
+    return _share(judged, partial(_mended, arm=arm))
 
 
 def lost(judged: Sequence[Judged], arm: Arm) -> float | None:
     """Returns which share of the slots that are right without the engine is lost by it."""
-    plain = sum(one.right("off") for one in judged)
-    return sum(one.lost(arm) for one in judged) / plain if plain else None
+    return _share(judged, partial(_lost, arm=arm))
+
+
+Share = Callable[[Judged], tuple[int, int]]
+
+
+def _mended(one: Judged, arm: Arm) -> tuple[int, int]:
+    return one.wrong("off") - one.wrong(arm), one.wrong("off")
+
+
+def _lost(one: Judged, arm: Arm) -> tuple[int, int]:
+    return one.lost(arm), one.right("off")
+
+
+def _share(judged: Sequence[Judged], share: Share) -> float | None:
+    parts = [share(one) for one in judged]
+    whole = sum(of for _, of in parts)
+    return sum(part for part, _ in parts) / whole if whole else None
 
 
 def questions(judged: Iterable[Judged]) -> float:
@@ -188,20 +203,15 @@ def claims(judged: Sequence[Judged]) -> list[Claim]:
     ]
 
 
-def _interval(judged: Sequence[Judged], figure: Callable[[Sequence[Judged]], float | None]) -> str:
-    """Returns a 95 % interval; what shares a group is drawn together."""
+def _interval(judged: Sequence[Judged], share: Share) -> str:
+    """Returns the 95 % interval of a share of sums; what shares a group is drawn together."""
     groups: dict[str, list[Judged]] = {}
     for one in judged:
         groups.setdefault(one.case.group, []).append(one)
-    members = list(groups.values())
-    random = np.random.default_rng(1)
-    found = []
-    for _ in range(DRAWS if len(members) > 1 else 0):
-        chosen = random.integers(len(members), size=len(members))
-        value = figure([one for at in chosen for one in members[at]])
-        if value is not None:
-            found.append(value)
-    if not found:
+    sums = np.array([np.sum([share(one) for one in members], axis=0) for members in groups.values()])
+    drawn = np.random.default_rng(1).multinomial(len(sums), np.full(len(sums), 1 / len(sums)), DRAWS) @ sums
+    found = drawn[drawn[:, 1] > 0]
+    if len(sums) < 2 or not len(found):
         return "–"
-    low, high = np.percentile(found, [2.5, 97.5])
+    low, high = np.percentile(found[:, 0] / found[:, 1], [2.5, 97.5])
     return f"{low:.2f} to {high:.2f}"

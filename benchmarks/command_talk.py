@@ -7,6 +7,7 @@ command again where neither is right, in the same air as before; the conversatio
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, Literal
 
 import msgspec
@@ -69,6 +70,7 @@ class _Saying:
         return self.at_s + len(self.sound) / SPEECH_RATE_HZ
 
 
+@lru_cache(maxsize=4_096)
 def comparable(value: str) -> str:
     """Returns a slot's value as it is compared: its typed facts, else its words in normal form without an article."""
     facts, normal = facts_and_form(value)
