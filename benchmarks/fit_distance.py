@@ -115,10 +115,22 @@ def _sort(pair: Pair) -> str:
     return pair.type if pair.type.startswith(("natural", "paraphrase")) else pair.type.partition("_")[0]
 
 
+class TooFewPairs(ValueError):
+    """Nothing can be fitted to these pairs."""
+
+
 def fit(pairs: Sequence[Pair], features: NDArray[np.float64]) -> DistanceModel:
-    """Fits a model to labelled pairs, and sets its bias so that 0.85 has its false positive rate."""
+    """Fits a model to labelled pairs, and sets its bias so that 0.85 has its false positive rate.
+
+    Raises `TooFewPairs` where there are not both: contradictions, and consistent pairs that are no paraphrases."""
     truth = np.array([pair.truth for pair in pairs])
     weights = weights_of(pairs)
+    plain = np.array([pair.type != "paraphrase" for pair in pairs])
+    if not ((weights > 0) & ~truth & plain).any() or not ((weights > 0) & truth).any():
+        raise TooFewPairs(
+            f"expected consistent and inconsistent pairs of the types {', '.join(one for one, _ in SHARES)}, in every "
+            f"fold; one of both is missing among {len(pairs)} pairs"
+        )
     caps = np.array([CAPS.get(name, 1e3) for name in NAMES])
     capped = np.minimum(features, caps)
     blind = capped.copy()
@@ -129,7 +141,7 @@ def fit(pairs: Sequence[Pair], features: NDArray[np.float64]) -> DistanceModel:
     scale = np.where(rows.std(axis=0) > 1e-6, rows.std(axis=0), 1.0)
     found = _descend(rows / scale, np.tile(truth, 2), np.concatenate([weights, WITHOUT_VECTORS * weights]))
     slopes = found[:-1] / scale
-    consistent = (weights > 0) & ~truth & np.array([pair.type != "paraphrase" for pair in pairs])
+    consistent = (weights > 0) & ~truth & plain
     bar, blind_bar = (threshold_for(some @ slopes, ~consistent, FALSE_POSITIVES) for some in (capped, blind))
     # Without vectors the same share of consistent pairs is to lie above the operating point.
     slopes[NAMES.index("meaning_absent")] += bar - blind_bar
@@ -210,7 +222,10 @@ def main() -> None:
         observer.embed(sorted(texts)), "sentence vectors", -(-len(texts) // BATCH), transient=True
     ):
         pass
-    write(fit(pairs, features_of(pairs, observer)), arguments.out)
+    try:
+        write(fit(pairs, features_of(pairs, observer)), arguments.out)
+    except TooFewPairs as error:
+        parser.error(str(error))
     print(f"{arguments.out.name}: version {VERSION}, fitted on {len(pairs)} pairs")
 
 

@@ -14,10 +14,11 @@ from typer.testing import CliRunner
 from benchmarks import consistency
 from benchmarks.consistency_pairs import Observer, Pair, audit, observe, read_pairs
 from benchmarks.detection import at, auc
-from benchmarks.fit_distance import cross_validated, features_of, fit, folds_of
+from benchmarks.fit_distance import TooFewPairs, cross_validated, features_of, fit, folds_of
 from benchmarks.outcome import Outcome
 from benchmarks.relation_cases import cases
 from consistency.distance import distance, shipped
+from consistency.features import NAMES
 from orchestrator.cli.main import app
 
 ROWS = [
@@ -138,6 +139,25 @@ def test_bench_names_a_broken_line_and_goes_on_with_other_parts(data: Path, line
     assert "dialogues: left out, " in result.output
     assert f"{data / 'clips.jsonl'} is missing" in result.output
     assert "Traceback" not in result.output
+
+
+def test_fit_needs_both_classes(data: Path) -> None:
+    """Where one is missing it says so, and does not fail inside."""
+    pairs = [pair for pair in read_pairs(data) if pair.inconsistent]
+    with pytest.raises(TooFewPairs, match="expected consistent and inconsistent pairs"):
+        fit(pairs, np.zeros((len(pairs), len(NAMES))))
+
+
+def test_data_that_nobody_has_read_is_judged_by_what_is_there(data: Path) -> None:
+    """Planted pairs against consistent natural ones; without such all pairs; of one class only nothing."""
+    quiet, pairs = Console(quiet=True), read_pairs(data)
+    ((name, sure, _),) = consistency._unread(pairs, quiet)
+    assert name.startswith("hard pairs")
+    assert 0 < sure.sum() < len(pairs)
+    ((name, sure, _),) = consistency._unread([replace(pair, type="other") for pair in pairs], quiet)
+    assert name == "all pairs by their labels"
+    assert sure.all()
+    assert consistency._unread([pair for pair in pairs if pair.inconsistent], quiet) == []
 
 
 def test_bench_knows_its_parts(data: Path) -> None:
