@@ -7,6 +7,7 @@ form of it, a synonym or a slip of the fingers, all for another word. The classi
 
 from dataclasses import dataclass
 from functools import lru_cache
+from math import fsum
 from typing import Literal
 
 from consistency import phonetics
@@ -41,7 +42,7 @@ class Step:
     @property
     def weight(self) -> float:
         """The larger weight of both sides."""
-        return max(sum(unit.weight for unit in self.ours), sum(unit.weight for unit in self.theirs))
+        return max(fsum(unit.weight for unit in self.ours), fsum(unit.weight for unit in self.theirs))
 
 
 def align(ours: Wording, theirs: Wording) -> tuple[Step, ...]:

@@ -1,10 +1,12 @@
 """What is measured of two texts before they are judged: a fixed list of numbers, each zero where the texts agree.
 
-Numbers are rounded to 1e-4, so that a model that compares them with thresholds decides alike on every processor.
+Numbers are rounded to 1e-4, and sums are exact before (`math.fsum`), so that a model that compares them with thresholds
+decides alike on every processor, in whatever order they were added.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import fsum
 
 from consistency import phonetics
 from consistency.alignment import Step, align, opposites
@@ -88,8 +90,8 @@ class Place:
         """The larger of both sides' weight, without what is only another form."""
         real = [step for step in self.steps if step.kind in {"other", "lost", "fact", "kind"}]
         return max(
-            sum(unit.weight for step in real for unit in step.ours),
-            sum(unit.weight for step in real for unit in step.theirs),
+            fsum(unit.weight for step in real for unit in step.ours),
+            fsum(unit.weight for step in real for unit in step.theirs),
             max((step.weight for step in real), default=0.0),
         )
 
@@ -123,8 +125,11 @@ def measure(one: Observation, other: Observation, ours: Wording, theirs: Wording
         alike is None and any(step.kind != "equal" and step.weight > 0.1 for step in steps)
     )
     _contradict(one, other, values, about)
+    weights: dict[str, list[float]] = {}
     for step in steps:
-        _count(step, values, about)
+        _count(step, weights, about)
+    for name, terms in weights.items():
+        values[name] += fsum(terms)
     _across(steps, values, about)
     values["roles"] = _roles(steps, about)
     places = _places(steps)
@@ -144,7 +149,9 @@ def measure(one: Observation, other: Observation, ours: Wording, theirs: Wording
     first, second = ours.content, theirs.content
     values["lost_share_first"] = values["lost_first"] / max(first, 1.0)
     values["lost_share_second"] = values["lost_second"] / max(second, 1.0)
-    matched = sum(step.weight for step in steps if step.kind in {"equal", "form", "slip", "moved", "synonym"})
+    matched = fsum(
+        step.weight for step in steps if step.kind in {"equal", "form", "slip", "moved", "synonym"}
+    )
     values["answered"] = 1.0 - min(1.0, matched / max(min(first, second), 0.3))
     values["content"] = min(first, second, 12.0)
     values["action"] = _action(steps, about)
@@ -170,9 +177,9 @@ def _said(units: Sequence[Unit]) -> str:
     return " ".join(unit.text for unit in units)
 
 
-def _count(step: Step, values: dict[str, float], about: dict[str, str]) -> None:
+def _count(step: Step, weights: dict[str, list[float]], about: dict[str, str]) -> None:
     def note(name: str, weight: float, text: str = "") -> None:
-        values[name] += weight
+        weights.setdefault(name, []).append(weight)
         if name not in about:
             about[name] = (
                 text or f"{_said(step.ours) or '(nothing)'} against {_said(step.theirs) or '(nothing)'}"

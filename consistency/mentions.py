@@ -8,6 +8,7 @@ import datetime
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
+from math import fsum
 
 from consistency.everyday import said_for
 from consistency.observation import Fact
@@ -373,7 +374,7 @@ def _meant(words: tuple[str, ...], text: Reading, related: Related) -> float:
         max((_STRENGTH.get(related(word, other), 0.0) for other in text.words if len(other) > 2), default=0.0)
         for word in content
     ]
-    return sum(best) / len(best)
+    return fsum(best) / len(best)
 
 
 _STRENGTH = {"same": ALIAS, "synonym": SYNONYM, "kind": KIND_OF}

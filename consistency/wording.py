@@ -7,6 +7,7 @@ word: nothing without "please", little without "show me", much without a name.
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import fsum
 from typing import NamedTuple
 
 from consistency.observation import Fact, Observation
@@ -105,8 +106,8 @@ class Wording:
 
     @property
     def content(self) -> float:
-        """Sum of the weights."""
-        return sum(unit.weight for unit in self.units)
+        """Sum of the weights, whatever the order."""
+        return fsum(unit.weight for unit in self.units)
 
 
 def wording(observation: Observation) -> Wording:

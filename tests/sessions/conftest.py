@@ -1,4 +1,5 @@
-"""Every scenario with a heart driven by hand is recorded, and must replay to the last byte when its test is over."""
+"""Every scenario with a heart driven by hand is recorded, and must replay to the last byte when its test is over, also
+where everything in the consistency engine is added up in another order."""
 
 from collections.abc import Iterator
 
@@ -7,6 +8,7 @@ import pytest
 from orchestrator.recording.replay import replay
 from orchestrator.sessions.rules import SessionRules
 from orchestrator.wire.session import Session as SessionView
+from tests.recording.disorder import disorder
 from tests.recording.memory import MemoryTap
 from tests.sessions.talk import Listener, Talk
 
@@ -23,9 +25,10 @@ def _replayed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
     monkeypatch.setattr(Talk, "listener", listener)
     yield
-    for tap, rules in talks[-_KEPT:]:
-        replayed = replay(tap.journal(), rules)
-        assert replayed.is_equal, f"a replay differs from what was recorded: {replayed.differences[0]}"
+    with disorder(seed=len(talks)):
+        for tap, rules in talks[-_KEPT:]:
+            replayed = replay(tap.journal(), rules)
+            assert replayed.is_equal, f"a replay differs from what was recorded: {replayed.differences[0]}"
 
 
 _KEPT = 32
