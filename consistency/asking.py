@@ -8,6 +8,7 @@ from consistency.facts import conflicts
 from consistency.observation import Observation
 
 _MOST_WORDS = 6
+_MARKS = " .,!?;:"
 _FIRST = frozenset({"former", "first"})
 _SECOND = frozenset({"latter", "second"})
 
@@ -21,11 +22,16 @@ class Question:
     readings: tuple[str, str]
     text: str
 
+    @property
+    def names_a_part(self) -> bool:
+        """Whether the readings are a part of what was said, so that both may agree in the rest."""
+        return self.readings != tuple(one.text.strip(_MARKS) for one in (self.a, self.b))
+
 
 def question(a: Observation, b: Observation) -> Question:
     """Returns the question that names both readings: ``fifteen or fifty?``"""
     readings = differing(a, b)
-    first, second = (one.strip(" .,!?;:") for one in readings)
+    first, second = (one.strip(_MARKS) for one in readings)
     text = f"Sorry, {first} or {second}?"
     return Question(a, b, (first, second), text)
 

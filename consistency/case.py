@@ -1,12 +1,13 @@
 """One unit while it is judged, and what was made of it in the end. Pure data of the engine's own."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from consistency.asking import Question
 from consistency.finding import Finding
 from consistency.observation import Observation, Token
 from consistency.policy import Policy
+from consistency.slots import kept
 from consistency.snapshots import Snapshot
 from consistency.units import Unit
 from consistency.verdict import Evidence, Freeze, Suspect, Verdict, Want, WantScore
@@ -63,6 +64,21 @@ class Case:
             self.readings.pop(finding.loser.id, None)
         if finding.state == "open" and self.opened is None:
             self.opened = pair
+
+    def settle(
+        self, asked: Question, wins: Observation, loses: Observation, answer: Observation | None
+    ) -> None:
+        """Takes what a question came to. Where it was about a part, the loser's other slots stand; an answer that wants
+        nothing by itself ("ten") has chosen, and fills no slot of its own."""
+        self.superseded.append(loses.id)
+        self.readings.pop(loses.id, None)
+        self.settled = {asked.a.id, asked.b.id}
+        self.replaced.append(loses)
+        if asked.names_a_part:
+            self.commits.append(replace(loses, tokens=kept(loses, wins)))
+        self.commits.append(wins)
+        if answer is not None and answer.intent is None:
+            self.readings[answer.id] = replace(answer, tokens=())
 
 
 def wants_of(verdict: Verdict) -> tuple[Want, ...]:

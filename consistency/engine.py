@@ -231,20 +231,17 @@ class ConsistencyEngine:
         if asked is None:
             return
         case.may_ask = False
-        named = next(
+        named, answer = next(
             (
-                which
+                (which, one)
                 for one in case.unit.standing
                 if one.text and (which := chosen(asked, one, self._conflicts.distance)) is not None
             ),
-            None,
+            (None, None),
         )
         wins = later(asked.a, asked.b) if named is None else (asked.a, asked.b)[named]
         loses = asked.b if wins is asked.a else asked.a
-        case.superseded.append(loses.id)
-        case.readings.pop(loses.id, None)
-        case.settled = {asked.a.id, asked.b.id}
-        case.commits.append(wins)
+        case.settle(asked, wins, loses, answer)
         told = asked.readings[0 if wins is asked.a else 1]
         case.evidence.append(Evidence("answer", float(named is not None), told))
 
@@ -317,7 +314,7 @@ class ConsistencyEngine:
         readings = last_passes([*case.commits, *(case.adopted[key] for key in case.adopted), *standing])
         tokens = newest_of_each_slot(one for reading in readings for one in reading.tokens)
         if tokens and self._graph is not None:
-            around = Surroundings(tuple(standing), self._recent(at), before.tokens)
+            around = Surroundings((*case.commits, *standing), self._recent(at), before.tokens)
             found = self._graph.check(tokens, around)
             evidence = (Evidence("connectivity", round(found.value, 4)), *found.evidence, *evidence)
             if found.value < self._rules.connectivity:
