@@ -10,6 +10,9 @@ from consistency.verdict import Evidence
 Apart = tuple[tuple[Token, Token], ...]
 """Tokens of one slot in two values: one side's, and the other's."""
 
+_MAY_BE_LEFT_OUT = frozenset({"half_day", "relative_day"})
+"""Kinds of facts that one side may say and the other leave open: seven, seven in the evening; Friday, next Friday."""
+
 _ARTICLES = frozenset({"a", "an", "the"})
 
 
@@ -38,10 +41,9 @@ def same_value(one: str, other: str, read: Reader | None = None) -> bool:
     left, right = read(one), read(other)
     if not left or not right or conflicts(left, right):
         return False
-    alone = missing(left, right)
-    return sum(x is not None for x, _ in alone) < len(left) and sum(y is not None for _, y in alone) < len(
-        right
-    )
+    alone = [one or other for one, other in missing(left, right)]
+    more = sum(fact is not None and fact.kind not in _MAY_BE_LEFT_OUT for fact in alone)
+    return more == 0 and any(fact not in alone for fact in left)
 
 
 def evidence_of(found: Apart) -> tuple[Evidence, ...]:
