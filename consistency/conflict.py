@@ -144,7 +144,7 @@ class Conflicts:
             evidence = (_distance(found, "with the sound"), forced(best(scores)), *found.evidence, *evidence)
             if ratio(best(scores)) >= self._rules.fits:
                 return self._adopts(heard, other, best(scores), evidence, verified)
-            if self._rules.unsure < found.distance <= self._rules.freeze:
+            if self._rules.suspect < found.distance <= self._rules.freeze:
                 theirs = sound.by_second(texts, "suspect", evidence)
                 if isinstance(theirs, Finding):
                     return theirs

@@ -10,7 +10,7 @@ from consistency.graph import SlotIntentGraph
 from consistency.judge import Connectivity, Surroundings
 from consistency.mentions import Related, Today
 from consistency.observation import Observation, Token
-from consistency.ontology import Ontology, ServiceSpec, ValueKind
+from consistency.ontology import Ontology, ServiceSpec, SlotSpec, ValueKind
 from consistency.reading import Reader, Reading, read, vocabulary
 from consistency.roles import PREPOSITIONS, role_words
 from consistency.verdict import Evidence
@@ -41,6 +41,30 @@ class ConnectedTokens:
         if weakest is None or weakest.value >= 1:
             return Connectivity(found.value)
         return Connectivity(found.value, (Evidence("token", weakest.value, found.words),))
+
+    def takes(self, one: Observation) -> Mapping[str, Mapping[str, str]]:
+        """Returns the slots that the intent of an observation takes, with the words for their listed values and these;
+        none where its intent is not of this domain."""
+        named = next((token for token in one.tokens if token.intent), None)
+        intent = one.intent or (named.intent if named else "")
+        service = self._ontology.service_of(named.service if named else "", intent) if intent else None
+        spec = service.intents.get(intent) if service else None
+        if service is None or spec is None:
+            return {}
+        return {
+            name: _words(service.slots[name])
+            for name in (*spec.required, *spec.optional)
+            if name in service.slots
+        }
+
+    def listed(self) -> Mapping[str, Mapping[str, str]]:
+        """Returns all slots that have listed values, with the words for these."""
+        return {
+            spec.name: _words(spec)
+            for service in self._ontology.services.values()
+            for spec in service.slots.values()
+            if spec.values
+        }
 
     def context(self, around: Surroundings) -> Context:
         """Returns the context that the engine's surroundings amount to."""
@@ -73,6 +97,11 @@ class ConnectedTokens:
             services=tuple(dict.fromkeys(name for name, _ in keys)),
             asked=asked,
         )
+
+
+def _words(slot: SlotSpec) -> dict[str, str]:
+    """The words for a slot's listed values; a value goes without saying by itself where it has words."""
+    return {word: value for value, words in slot.values.items() for word in (words or (value,))}
 
 
 def slots_asked_in(answers: Iterable[str], service: ServiceSpec | None) -> set[str]:

@@ -22,10 +22,10 @@ class EngineRules:
     policy: ``ask`` is ``later`` for units about which the user may not be asked; about others he is, whatever it says.
     suspect, freeze: distances above which a pair is looked into, and is a conflict. connectivity: below it tokens are
     rolled back. compare_us: how far back an observation may restate or correct another one. rungs: how an utterance can
-    be recognised again, in order. unsure: distances by one recogniser's sound above this, and up to `freeze`, are put
-    to the second one. lost: chance above which a slot's value counts as misheard (1: not looked into). fits, unlikely:
-    log likelihood ratios of a forced text against what was recognised; from `fits` up it was said, from `unlikely` down
-    it was not, between them the recogniser is asked again.
+    be recognised again, in order; the second recogniser is asked where one leaves a pair suspect. lost: chance above
+    which a slot's value counts as misheard (1: not looked into). fits, unlikely: log likelihood ratios of a forced text
+    against what was recognised; from `fits` up it was said, from `unlikely` down it was not, between them the
+    recogniser is asked again.
     """
 
     policy: Policy = "later"
@@ -34,7 +34,6 @@ class EngineRules:
     connectivity: float = 0.6
     compare_us: int = 8_000_000
     rungs: tuple[int, ...] = (1, 2)
-    unsure: float = 0.3
     lost: float = 0.5
     fits: float = -3.0
     unlikely: float = -12.0
@@ -45,6 +44,12 @@ def place(observation: Observation) -> tuple[int, int, int, str, int]:
     ranks = {"speech": 0, "caption": 1, "text": 2, "form": 3}
     one = observation
     return one.start_us, one.stop_us, ranks[one.modality], one.id, one.revision
+
+
+def is_near(a: Observation, b: Observation, within_us: int) -> bool:
+    """Whether two observations lie at most so far apart."""
+    first, second = (a, b) if a.start_us <= b.start_us else (b, a)
+    return second.start_us - first.stop_us <= within_us
 
 
 def later(a: Observation, b: Observation) -> Observation:

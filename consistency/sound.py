@@ -196,6 +196,16 @@ class SoundJudge:
         self._texts = texts
         self._model = model or shipped()
 
+    def doubt(
+        self, heard: Observation, second: Observation | None = None, score: ForcedScore | None = None
+    ) -> float:
+        """Returns how likely a slot's value of an utterance was misheard; 0 where there is no fit for it."""
+        if self._model is None:
+            return 0.0
+        theirs = second.alternatives if second is not None else ()
+        features = utterance(heard, heard.alternatives, second, score, theirs)
+        return self._model.lost(features, second is not None)
+
     def compare(
         self,
         a: Observation,
