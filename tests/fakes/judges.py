@@ -49,7 +49,8 @@ class DrawnJudge:
         scores: tuple[ForcedScore, ...] = (),
         second: Observation | None = None,
     ) -> Comparison:
-        chance = crc32(f"{a.text}|{b.text}|{sorted(score.text for score in scores)}".encode())
+        heard = sorted((score.text, score.rung) for score in scores)
+        chance = crc32(f"{a.text}|{b.text}|{heard}|{second.text if second else ''}".encode())
         return Comparison(RELATIONS[chance % len(RELATIONS)], round(chance // 7 % 10_001 / 10_000, 4))
 
 
@@ -74,3 +75,38 @@ class DrawnGraph:
         held = [token.value for token in surroundings.committed]
         chance = crc32(f"{[t.value for t in tokens]}{around}{held}".encode())
         return Connectivity(round(chance % 1_000 / 1_000 * 0.75 + 0.45, 4))
+
+
+class DrawnDoubt:
+    """Doubts half of what is heard, for ever in the same way."""
+
+    def doubt(
+        self, heard: Observation, second: Observation | None = None, score: ForcedScore | None = None
+    ) -> float:
+        other = (second.text if second else "", score.total if score else 0.0)
+        return crc32(f"{heard.text}|{other}|{heard.alternatives}".encode()) % 1_000 / 1_000
+
+
+class ScriptedDoubt:
+    """Doubts what was written down; `both` where the second recogniser has been heard too."""
+
+    def __init__(self, alone: dict[str, float], both: dict[str, float] | None = None) -> None:
+        self._alone, self._both = alone, both or {}
+
+    def doubt(
+        self, heard: Observation, second: Observation | None = None, score: ForcedScore | None = None
+    ) -> float:
+        return (self._alone if second is None else self._both).get(heard.text, 0.0)
+
+
+class ListedDomain:
+    """Every utterance with an intent takes these slots: words for their listed values, and the values."""
+
+    def __init__(self, slots: dict[str, dict[str, str]]) -> None:
+        self._slots = slots
+
+    def takes(self, one: Observation) -> dict[str, dict[str, str]]:
+        return self._slots if one.intent else {}
+
+    def listed(self) -> dict[str, dict[str, str]]:
+        return {slot: values for slot, values in self._slots.items() if values}
