@@ -1,7 +1,8 @@
 """`chorale bench network`: calls over a bad network, ours beside aiortc's in one run.
 
 Part *delay*: how long sound takes into the server's hand before, during and after loss, and what an outage shifts. Part
-*words*: what loss costs in words, over real calls; *coding*: what guessing, or in-band correction (FEC), saves.
+*words*: what loss costs in words, over real calls; *outage*: the words before and after three seconds of nothing;
+*coding*: what guessing, or in-band correction (FEC), saves.
 No server is needed: both ways run in this process, behind a relay of its own.
 """
 
@@ -16,14 +17,15 @@ import typer
 from rich.console import Console
 from rich.progress import Progress
 
-from benchmarks import network_coding, network_delay, network_words
+from benchmarks import network_coding, network_delay, network_outage, network_words
 from benchmarks.network_delay import Delay, Stages
+from benchmarks.network_outage import Outage
 from benchmarks.network_words import Words
 from benchmarks.outcome import Claim, Outcome, Row, table, this_machine
 from benchmarks.playing import LEAST_SPEECH_S
 from benchmarks.recordings import Recording, pick, read_manifest
 
-PARTS = ("delay", "words", "coding")
+PARTS = ("delay", "words", "outage", "coding")
 SPOKEN = ("clean_read", "command", "digits_numbers")
 MAX_SHIFT_MS = 40
 
@@ -39,7 +41,9 @@ def command(
     data: Annotated[
         Path | None, typer.Option(envvar="CHORALE_SPEECH_DATA", help="Folder of recordings.")
     ] = None,
-    parts: Annotated[str, typer.Option(help="Comma-separated: delay, words, coding.")] = ",".join(PARTS),
+    parts: Annotated[str, typer.Option(help="Comma-separated: delay, words, outage, coding.")] = ",".join(
+        PARTS
+    ),
     limit: Annotated[int, typer.Option(min=1, help="At most so many recordings.")] = 12,
     seconds: Annotated[int, typer.Option(min=2, help="How long the line is bad.")] = 20,
     seed: Annotated[int, typer.Option(help="Which packets are lost.")] = 1,
@@ -50,7 +54,7 @@ def command(
     if unknown := [name for name in chosen if name not in PARTS]:
         console.print(f"There is no part {', '.join(unknown)}; there are {', '.join(PARTS)}.")
         raise typer.Exit(2)
-    recordings = _recordings(console, data, limit) if {"words", "coding"} & set(chosen) else []
+    recordings = _recordings(console, data, limit) if set(chosen) - {"delay"} else []
     console.print(f"[dim]{machine}[/]")
     outcome = Outcome("network", {"parts": parts, "limit": limit, "seconds": seconds, "seed": seed})
     if "delay" in chosen:
@@ -64,12 +68,18 @@ def command(
             if "words" in chosen:
                 task = bar.add_task("words", total=len(recordings))
                 words = asyncio.run(network_words.compare(recordings, recognise, lambda: bar.advance(task)))
+            if "outage" in chosen:
+                task = bar.add_task("outage", total=len(recordings) - 1)
+                outage = asyncio.run(network_outage.compare(recordings, recognise, lambda: bar.advance(task)))
             if "coding" in chosen:
                 task = bar.add_task("coding", total=len(recordings))
                 codings = network_coding.compare(recordings, recognise, seed, lambda: bar.advance(task))
         if "words" in chosen:
             _show(console, outcome, "Word errors over real calls", words)
             claim_words(outcome, words)
+        if "outage" in chosen:
+            _show(console, outcome, "Words around an outage of 3 s", [outage])
+            claim_outage(outcome, outage)
         if "coding" in chosen:
             _show(console, outcome, "Word errors by what is made of a lost packet", codings)
     outcome.show(console)
@@ -99,6 +109,20 @@ def claim_words(outcome: Outcome, words: Sequence[Words]) -> None:
         grown = round(line.errors_percent - clear, 1)
         text = f"{line.line}: errors grow by at most the loss of {line.lost_percent} % (points)"
         outcome.claims.append(Claim(text, grown <= line.lost_percent, grown))
+
+
+def claim_outage(outcome: Outcome, outage: Outage) -> None:
+    """What was said before and after lost nothing, and lies where it was said."""
+    for part, errors, clear in (
+        ("before", outage.before_percent, outage.clear_before_percent),
+        ("after", outage.after_percent, outage.clear_after_percent),
+    ):
+        grown = round(errors - clear, 1)
+        outcome.claims.append(
+            Claim(f"words {part} an outage are those of a clear line (points)", grown <= 0, grown)
+        )
+    text = f"words after an outage lie within {MAX_SHIFT_MS} ms of their places (worst)"
+    outcome.claims.append(Claim(text, outage.shift_ms <= MAX_SHIFT_MS, outage.shift_ms))
 
 
 def _recordings(console: Console, data: Path | None, limit: int) -> list[Recording]:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from benchmarks.network_relay import Relay, reroute, without_candidates
 from modalities.ports import SPEECH_RATE_HZ, Pcm
 from orchestrator.clients.microphone import Microphone
-from orchestrator.clients.peer import close_peer, new_peer, use_loopback_if_alone
+from orchestrator.clients.peer import close_peer, new_peer, offering_resends, use_loopback_if_alone
 from orchestrator.clients.recording import CALL_RATE_HZ
 from orchestrator.ids import random_id
 from orchestrator.sessions.links import Link, LinkKind, LogEntry, SessionRequest
@@ -99,9 +99,11 @@ class _TimedMicrophone(Microphone):
 
 
 class Mouth:
-    """A client that speaks into one ear through a relay. `sent_s[i]` is when frame i left."""
+    """A client that speaks into one ear through a relay. `sent_s[i]` is when frame i left. `resends`: it offers to send
+    lost packets again."""
 
-    def __init__(self) -> None:
+    def __init__(self, resends: bool = False) -> None:
+        self._resends = resends
         self.microphone = _TimedMicrophone()
         self._peer = new_peer()
         self._peer.addTransceiver(self.microphone, direction="sendrecv")
@@ -122,7 +124,8 @@ class Mouth:
 
         self._peer.on("connectionstatechange", state_changed)
         await self._peer.setLocalDescription(await self._peer.createOffer())
-        answer = await ear.answer(without_candidates(self._peer.localDescription.sdp))
+        offer = without_candidates(self._peer.localDescription.sdp)
+        answer = await ear.answer(offering_resends(offer) if self._resends else offer)
         answer, self.relay = await reroute(answer, seed)
         await self._peer.setRemoteDescription(RTCSessionDescription(answer, "answer"))
         await connected.wait()

@@ -14,7 +14,7 @@ from aiortc import RTCRtpSender, RTCSessionDescription
 from orchestrator.clients.address import Address, CallFailed, Event, ServerAway, refusal
 from orchestrator.clients.earpiece import Earpiece, ReceivedSound
 from orchestrator.clients.microphone import Microphone
-from orchestrator.clients.peer import close_peer, new_peer, use_loopback_if_alone
+from orchestrator.clients.peer import close_peer, new_peer, offering_resends, use_loopback_if_alone
 from orchestrator.clients.recording import CALL_RATE_HZ, Samples, read_recording
 
 CHANNEL = "oai-events"
@@ -111,7 +111,7 @@ class RealtimeCall:
     async def _dial(self, address: Address, session: Mapping[str, Any] | None) -> None:
         use_loopback_if_alone(self._peer)
         await self._peer.setLocalDescription(await self._peer.createOffer())
-        offer = self._peer.localDescription.sdp
+        offer = offering_resends(self._peer.localDescription.sdp)
         try:
             async with httpx.AsyncClient(headers=address.headers, trust_env=False) as client:
                 response = await client.post(address.calls, **_body(offer, session), timeout=None)

@@ -28,6 +28,16 @@ def use_loopback_if_alone(peer: RTCPeerConnection) -> None:
         connection.get_component_candidates = gather
 
 
+def offering_resends(offer: str) -> str:
+    """Returns an offer that says of aiortc what it does not say itself: it sends lost sound again if asked."""
+    lines = []
+    for line in offer.splitlines():
+        lines.append(line)
+        if line.startswith("a=rtpmap:") and " opus/" in line:
+            lines.append(f"a=rtcp-fb:{line.removeprefix('a=rtpmap:').split()[0]} nack")
+    return "\r\n".join(lines) + "\r\n"
+
+
 async def close_peer(peer: RTCPeerConnection) -> None:
     """Closes a peer so that nothing of it is left, also one that was just about to connect.
 

@@ -21,10 +21,18 @@ import pylibsrtp
 from aiortc import RTCDataChannel, RTCPeerConnection, RTCRtpTransceiver, RTCStatsReport
 from aiortc.rtcdtlstransport import RTCDtlsTransport
 from aiortc.rtcrtpparameters import RTCRtpReceiveParameters
-from aiortc.rtp import RtcpReceiverInfo, RtcpRrPacket, RtcpSrPacket, RtpPacket
+from aiortc.rtp import (
+    RTCP_RTPFB_NACK,
+    RtcpReceiverInfo,
+    RtcpRrPacket,
+    RtcpRtpfbPacket,
+    RtcpSrPacket,
+    RtpPacket,
+)
 
 from orchestrator.clock import US_PER_S, Clock
 from orchestrator.transports.aiortc_moves import Whereabouts
+from orchestrator.transports.resends import Missing
 from orchestrator.transports.rtp_order import Packet, SoundCodec
 from orchestrator.transports.rtp_reception import ReceptionCounter
 
@@ -91,6 +99,8 @@ class TrackReceiver:
         self._track: object = None
         self._untap: Callable[[], None] | None = None
         self._whereabouts: Whereabouts | None = None
+        self._missing: Missing | None = None
+        self._asking: asyncio.Task[bool] | None = None
 
     @property
     def track(self) -> Any:
@@ -109,6 +119,10 @@ class TrackReceiver:
     def follow_client(self) -> None:
         """Lets the call follow its client wherever its packets come from. Once candidates are gathered."""
         self._whereabouts = Whereabouts(self._transport.transport._connection, self._clock)
+
+    def ask_for_lost(self) -> None:
+        """Asks the client to send lost packets again; it says that it does."""
+        self._missing = Missing()
 
     async def receive(self, parameters: RTCRtpReceiveParameters) -> None:
         """Begins to take packets; aiortc calls this once DTLS is done, and again after each negotiation."""
@@ -130,9 +144,13 @@ class TrackReceiver:
             self._untap()
             self._untap = None
             self._transport._unregister_rtp_receiver(self)
-        if self._reports is not None and not self._reports.done():
-            self._reports.cancel()
-            await asyncio.wait([self._reports])
+        under_way: list[asyncio.Task[Any]] = [
+            task for task in (self._reports, self._asking) if task is not None and not task.done()
+        ]
+        for task in under_way:
+            task.cancel()
+        if under_way:
+            await asyncio.wait(under_way)
         self._sink.close()
 
     async def getStats(self) -> RTCStatsReport:
@@ -161,6 +179,26 @@ class TrackReceiver:
         if packet is not None and self._enabled:
             self._counter.add(packet)
             self._sink.receive(packet)
+            if self._missing is not None and (wanted := self._missing.add(packet)):
+                self._ask(packet.source, wanted)
+
+    def _ask(self, source: int, wanted: Sequence[int]) -> None:
+        if (
+            self._rtcp_source is None
+            or self._stopped
+            or (self._asking is not None and not self._asking.done())
+        ):
+            return
+        question = RtcpRtpfbPacket(RTCP_RTPFB_NACK, self._rtcp_source, source, sorted(wanted))
+        self._asking = asyncio.create_task(self._send(bytes(question)), name="ask for lost packets")
+
+    async def _send(self, report: bytes) -> bool:
+        """Sends a report; tells whether there is still a line to do so."""
+        try:
+            await self._transport._send_rtp(report)
+        except ConnectionError:
+            return False
+        return True
 
     async def _report(self) -> None:
         while True:
@@ -181,9 +219,7 @@ class TrackReceiver:
                 lsr=last,
                 dlsr=delay & 0xFFFFFFFF,
             )
-            try:
-                await self._transport._send_rtp(bytes(RtcpRrPacket(ssrc=self._rtcp_source, reports=[info])))
-            except ConnectionError:
+            if not await self._send(bytes(RtcpRrPacket(ssrc=self._rtcp_source, reports=[info]))):
                 return
 
 

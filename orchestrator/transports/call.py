@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from aiortc import (
     RTCConfiguration,
@@ -31,6 +31,7 @@ from orchestrator.transports.offers import SDP_ERRORS, Offer, add_addresses
 from orchestrator.transports.outbox import TOO_MANY_TOLD, Closing
 from orchestrator.transports.playing import PlayoutTrack
 from orchestrator.transports.receive import ReceiveSettings, ReceiveStatistics, SoundReceiver
+from orchestrator.transports.resends import HOLD_MS, resends, with_resends
 from orchestrator.transports.rtp_order import SoundCodec
 from orchestrator.wire.client import AppendAudio
 from orchestrator.wire.codec import client_event_id, decode_client
@@ -99,7 +100,11 @@ class Call:
         self._settings = settings
         self._gone = gone
         self._track = PlayoutTrack(clock, settings.playout_s, self._drained)
-        self._sound = SoundReceiver(session.intake, clock, settings.receive)
+        self._resends = bool(resends(offer.sdp))
+        receive = settings.receive
+        if self._resends:
+            receive = replace(receive, hold_ms=max(receive.hold_ms, HOLD_MS))
+        self._sound = SoundReceiver(session.intake, clock, receive)
         self._link = CallLink(session, self._track, offer.max_message_bytes, self._sound.drop)
         self._clock = clock
         self._peer: RTCPeerConnection | None = None
@@ -130,13 +135,16 @@ class Call:
             choose_addresses(peer, self._settings.host_addresses)
             await peer.setLocalDescription(await peer.createAnswer())
             receiver.follow_client()
+            if self._resends:
+                receiver.ask_for_lost()
         except (OperationError, InvalidStateError, *SDP_ERRORS) as error:
             _log.warning("call %s: aiortc cannot answer the offer (%s)", self.id, type(error).__name__)
             raise WireError("invalid_value", "Invalid SDP offer: it does not fit together.", "sdp") from error
         self._track.use(self._offer.codec)
         if not self._offer.listens:
             self._track.run_dry()
-        answer = add_addresses(peer.localDescription.sdp, self._settings.public_addresses)
+        answer = with_resends(peer.localDescription.sdp, self._offer.sdp)
+        answer = add_addresses(answer, self._settings.public_addresses)
         if "a=candidate:" not in answer:
             raise ChoraleError("this machine has no address at which a call could reach it")
         self._begin()

@@ -9,9 +9,12 @@ import pytest
 from aioice import ice
 
 from benchmarks.network_faults import CLEAR, CUT, Conditions
+from benchmarks.network_relay import reroute
+from orchestrator.clients.peer import offering_resends
 from orchestrator.transports.aiortc_inside import ice_connections
 from tests.networks.lines import connect, dial, dial_through
 from tests.transports.calling import (
+    REQUEST,
     Caller,
     Script,
     Switchboard,
@@ -88,6 +91,39 @@ def test_nothing_after_an_outage_of_3_s_is_shifted() -> None:
                 assert caller.types()[-3:] == ["number.0", "number.1", "number.2"]
             finally:
                 line.close()
+
+    asyncio.run(main())
+
+
+def test_what_a_burst_took_is_sent_again_by_a_client_that_offers_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tenth of the packets is lost, four at a time: the client is asked, and most of them come. Of a client
+    that offers nothing they are lost."""
+    monkeypatch.setattr("orchestrator.transports.call.HOLD_MS", 2_000)  # however slow this machine is
+
+    async def lost_of(client: Callable[[str], str]) -> tuple[int, int]:
+        async with switchboard() as board:
+            caller, offer = await board.offer(Script(SECOND * 5))
+            caller.call_id, answer = await board.door.answer(client(offer), REQUEST)
+            assert ("nack" in answer) == (client is offering_resends)
+            caller.answer, line = await reroute(answer, 1)
+            try:
+                await connect(caller)
+                line.set(Conditions(loss=0.1, burst=4, delay_s=0.01), CLEAR)
+                await heard_up_to(board, 4)
+                call = board.door.find(caller.call_id)
+                assert call is not None
+                line.set(CLEAR)
+                await until(
+                    lambda: call._sound._order.due_us is None, "the last hole to be filled or given up"
+                )
+                return call.statistics().order.lost, line.statistics()[0].lost
+            finally:
+                line.close()
+
+    async def main() -> None:
+        silent, asked = await lost_of(str), await lost_of(offering_resends)
+        assert silent[0] > silent[1] / 3 > 3
+        assert asked[0] < silent[0] / 2
 
     asyncio.run(main())
 

@@ -220,7 +220,7 @@ def _show(results: Sequence[Result]) -> None:
     console.print(table)
     for result in results:
         console.print(
-            f"{'ok  ' if result.ok else 'FAIL'} {result.client} {result.scenario}: {result.detail}",
+            f"{'ok  ' if result.ok else 'FAIL'} {result.client} {result.scenario}: {' '.join(result.detail.split())}",
             markup=False,
             highlight=False,
         )
