@@ -69,7 +69,7 @@ class DistanceModel:
             }
         else:
             parts = {name: found[name] * weight for name, weight in NOISY_OR.items()}
-        total = sum(map(abs, parts.values())) or 1.0
+        total = math.fsum(map(abs, parts.values())) or 1.0
         named = sorted(parts, key=lambda name: (-abs(parts[name]), name))
         return tuple(found.evidence(name) for name in named if abs(parts[name]) > _LEAST_SHARE * total)[
             :_MOST_EVIDENCE
