@@ -69,8 +69,10 @@ def _time_at(sentence: Sentence, index: int) -> int:
 
 
 def _from_number(sentence: Sentence, number: Number) -> int | None:
-    if not sentence.free(number.first, number.stop) or number.whole < 0:
+    if not sentence.free(number.first, number.stop):
         return None
+    if number.whole < 0:
+        return _dotted(sentence, number)
     stop = number.stop
     counted = sentence.word(stop) in _MINUTE_WORDS
     at = stop + counted
@@ -212,6 +214,19 @@ def _written(sentence: Sentence, number: Number) -> int | None:
         stop += 2
     zero = sentence.words[number.first].startswith("0")
     return _finish(sentence, number.first, stop, number.whole, minute, known="am" if zero else "")
+
+
+def _dotted(sentence: Sentence, number: Number) -> int | None:
+    """Reads "8.30", as recognisers and the British write a time: behind "at", or before a half of the day."""
+    hour, dot, minute = sentence.words[number.first].partition(".")
+    if not dot or len(minute) != 2 or not (hour + minute).isdecimal() or int(hour) > 23 or int(minute) > 59:
+        return None
+    if sentence.word(number.stop) in AMOUNT_WORDS:
+        return None
+    prompted = sentence.word(number.first - 1) in {"at", "until", "by", "@"}
+    if not prompted and not _half(sentence, number.stop, int(hour))[0]:
+        return None
+    return _finish(sentence, number.first, number.stop, int(hour), int(minute))
 
 
 def _finish(sentence: Sentence, first: int, stop: int, hour: int, minute: int, known: str = "") -> int:

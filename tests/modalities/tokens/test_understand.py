@@ -101,6 +101,7 @@ def test_understander_without_a_domain_finds_general_slots() -> None:
         ("cancel_timer", "delete the pasta timer", [("timer_name", "pasta")]),
         ("cancel_timer", "cancel the timer", []),
         ("set_alarm", "Wake me up at 6:30 tomorrow", [("time", "6:30"), ("day", "tomorrow")]),
+        ("set_alarm", "Wake me up at 6.30 tomorrow.", [("time", "6.30"), ("day", "tomorrow")]),
         ("set_alarm", "alarm for half past six", [("time", "half past six")]),
         ("set_alarm", "at seven a.m. on Monday", [("time", "seven a.m."), ("day", "Monday")]),
         ("get_weather", "Weather in New York tomorrow?", [("city", "New York"), ("day", "tomorrow")]),

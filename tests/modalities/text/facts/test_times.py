@@ -22,6 +22,8 @@ from tests.modalities.text.facts.reading import told, where
         ("seven oh five", "7:05"),
         ("at 7:30", "7:30"),
         ("at 730", "7:30"),
+        ("at 7.30", "7:30"),
+        ("wake me at 7.30.", "7:30"),
         ("at six o'clock", "6:00"),
         ("at seven", "7:00"),
         ("lunch at 12 13.", "12:13"),
@@ -36,6 +38,7 @@ def test_time_without_its_half_of_the_day_stays_open(text: str, time: str) -> No
     ("text", "time", "half"),
     [
         ("7:30 pm", "19:30", "pm"),
+        ("7.30 p.m.", "19:30", "pm"),
         ("at 19:30", "19:30", "pm"),
         ("at 7:30 p.m.", "19:30", "pm"),
         ("seven thirty p m", "19:30", "pm"),
@@ -103,3 +106,11 @@ def test_time_said_equals_time_typed(hour: int, minute: int, half: str) -> None:
     assert said == told(f"call me at {hour}:{minute} {half}")
     if half == "pm" and hour < 12:
         assert said == told(f"call me at {hour + 12}:{minute}")
+
+
+@pytest.mark.parametrize(
+    "text", ["that costs 7.30", "at 7.30 percent", "at 7.5", "at 7.75", "7.30 metres", "at 31.20"]
+)
+def test_a_number_with_a_point_is_a_time_only_where_it_can_be_one(text: str) -> None:
+    """Two digits of minutes behind "at" or before a half of the day; prices, lengths and shares stay numbers."""
+    assert "time" not in {kind for kind, _ in told(text)}
