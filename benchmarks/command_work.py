@@ -58,8 +58,8 @@ class Done:
 
 @dataclass(slots=True)
 class Models:
-    """The models of this machine, loaded when they are first needed. `keep`: a folder in which their answers are kept;
-    `instant`: they take no time, so that a run is the same on every machine."""
+    """The models of this machine, loaded when they are first needed. `keep`: a folder in which the recogniser's answers
+    are kept, who is by far the dearest; `instant`: they take no time, so that a run is the same on every machine."""
 
     keep: Path | None = None
     instant: bool = False
@@ -94,7 +94,7 @@ class Models:
         key = _key(work, domain)
         if key not in self._known:
             self._known[key] = done = self._ask(work, domain, key)
-            if self.keep is not None:
+            if self.keep is not None and not isinstance(work, Understand):
                 self.keep.mkdir(parents=True, exist_ok=True)
                 report = b64encode(msgspec.msgpack.encode(done.report)).decode()
                 with (self.keep / _FILE).open("ab") as file:

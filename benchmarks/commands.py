@@ -43,7 +43,7 @@ def command(
     keep: Annotated[
         Path | None,
         typer.Option(
-            help="A folder for what voice and models have said: a later run asks them only what is new."
+            help="A folder for what voice and recogniser have said: a later run asks them only what is new."
         ),
     ] = None,
     minutes: Annotated[
