@@ -162,10 +162,13 @@ def read(data: bytes, sound: bytes = b"", name: str = "journal") -> Journal:
         raise JournalDamaged(f"{name}: no header: nothing was recorded, or it is no journal")
     header = _read_header(held[0], name)
     blocks, end = [], None
-    for content in held[1:]:
-        written = _line.decode(content)
-        if written.sound is not UNSET:
-            block = _sound.decode(content).sound
+    for number, content in enumerate(held[1:], 2):
+        try:
+            written = _line.decode(content)
+            block = None if written.sound is UNSET else _sound.decode(content).sound
+        except msgspec.MsgspecError as error:
+            raise JournalDamaged(f"{name}: line {number} cannot be read: {error}") from None
+        if block is not None:
             blocks.append((block, _unfold(sound, block, f"{name}: line {written.n + 1}")))
         end = written.end if written.end is not None else end
     return Journal(name, header, held[1:], lines.is_torn(data), end, tuple(blocks))

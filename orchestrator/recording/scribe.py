@@ -71,6 +71,9 @@ class Scribe:
         name, written = write_event(event)
         if self._key:
             written = redact(written, self._key)
+            # The digest of what is committed would let guesses be tried.
+            keyed = digest_of(standing.committed.encode(), self._key)
+            standing = structs.replace(standing, committed=keyed)
         done = None if effects is None else tuple(map(self._done, effects))
         left = UNSET if standing == self._standing else standing
         self._standing = standing

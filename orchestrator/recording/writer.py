@@ -4,10 +4,13 @@ What it has taken is handed to the operating system at once, in whole lines, and
 process ends. `SYNC_S` later at most it is on the disk, and safe from a power cut too.
 """
 
+import errno
+import fcntl
 import logging
 import os
 import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -138,6 +141,8 @@ class Writer:
             try:
                 for file in recording.files.values():
                     os.fsync(file)
+                    if not os.fstat(file).st_nlink:
+                        raise FileNotFoundError(errno.ENOENT, "its file was removed")
             except OSError as error:
                 self._give_up(recording, _reason(error))
 
@@ -148,7 +153,8 @@ class Writer:
             self._give_up(recording, _reason(error))
         except (msgspec.MsgspecError, TypeError, ValueError, OverflowError) as error:
             log.exception("a recording failed", extra={"session": recording.session_id})
-            self._give_up(recording, f"it could not be written down: {error}")
+            # What the error says may be somebody's words.
+            self._give_up(recording, f"it could not be written down ({type(error).__name__})")
 
     def _write(self, recording: Recording, entry: Entry) -> None:
         if isinstance(entry, Withdrawn):
@@ -174,10 +180,12 @@ class Writer:
     def _begin(self, recording: Recording) -> Scribe:
         recording.scribe = scribe = Scribe(recording.opening)
         self._open[recording.stem] = recording
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # somebody may have removed it
         self._clean()
         for suffix in (JOURNAL_SUFFIX, SOUND_SUFFIX):
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND
-            recording.files[suffix] = os.open(recording.stem.with_suffix(suffix), flags, 0o600)
+            recording.files[suffix] = file = os.open(recording.stem.with_suffix(suffix), flags, 0o600)
+            _mark(file)
         self._append(recording, JOURNAL_SUFFIX, scribe.header())
         return scribe
 
@@ -207,9 +215,9 @@ class Writer:
                 self._append(recording, JOURNAL_SUFFIX, recording.scribe.end(reason, recording.lines))
             except OSError:
                 pass  # then it ends as after a crash
-        self._close(recording)
+        self._close(recording, warns=False)
 
-    def _close(self, recording: Recording) -> None:
+    def _close(self, recording: Recording, warns: bool = True) -> None:
         recording.is_over = True
         self._open.pop(recording.stem, None)
         files, recording.files = recording.files, {}
@@ -217,7 +225,8 @@ class Writer:
             try:
                 os.fsync(file)
             except OSError as error:
-                log.warning("recording not synced", extra={"reason": _reason(error)})
+                if warns:  # else that is known
+                    log.warning("recording not synced", extra={"reason": _reason(error)})
             finally:
                 os.close(file)
 
@@ -228,6 +237,12 @@ class Writer:
             )
         except OSError as error:
             log.warning("old recordings were not removed", extra={"reason": _reason(error)})
+
+
+def _mark(file: int) -> None:
+    """Tells other servers with the same folder that this is being written (`retention.clean`)."""
+    with suppress(OSError):  # a file system without locks
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def _reason(error: OSError) -> str:

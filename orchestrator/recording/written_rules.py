@@ -8,7 +8,7 @@ from typing import Any
 
 from orchestrator.sessions.rules import SessionRules
 
-_CODE = frozenset({"judge", "graph", "corrections", "read", "fingerprint"})
+_CODE = frozenset({"judge", "graph", "corrections", "read", "misheard", "fingerprint"})
 """Rules that are code, or None; whatever else is no plain value is taken for code, too."""
 
 _VALUES = (bool, int, float, str, tuple, list, dict, type(None))

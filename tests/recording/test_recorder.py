@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from base64 import b64encode
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from orchestrator.errors import WireError
 from orchestrator.recording.journal import Journal, load
 from orchestrator.recording.recorder import MOST_HELD, RecordingSettings, SessionRecorder
 from orchestrator.recording.replay import replay
@@ -198,3 +200,66 @@ def test_text_that_is_to_be_blanked_is_not_on_the_disk(tmp_path: Path) -> None:
     assert b"You said" not in written
     assert not any(one.pcm.any() for one in journal.deliveries())
     assert len(list(journal.steps())) > 10
+
+
+PRIVATE = ("zanzibar", "quokka", "mulberry", "obelisk", "teapot", "gondola", "You said", "hello")
+"""Typed, filled in, called for, answered by a tool, instructed, in a message that is refused, replied, heard."""
+
+
+def traces(words: str) -> list[bytes]:
+    """How words may stand in a file: as they are, in other letters, as hexadecimal digits, and within base64."""
+    plain = words.encode()
+    found = [plain, plain.upper(), plain.hex().encode(), words.encode("utf-16-le")]
+    for shift in range(3):
+        encoded = b64encode(bytes(shift) + plain)
+        found.append(encoded[4 if shift else 0 : len(encoded) // 4 * 4 - 4])
+    return [one for one in found if len(one) > 4]
+
+
+def test_nobodys_words_are_found_in_a_blanked_recording(tmp_path: Path) -> None:
+    """Who looks for a word in names, lines and sound finds it in the recording that has everything, and in no form in
+    the one that is blanked; digests that could be tried with guesses are others."""
+
+    async def test(house: House) -> None:
+        session, _ = house.open()
+        tool = {"type": "function", "name": "mulberry", "description": "mulberry", "parameters": {}}
+        view = {**AGREES, "instructions": "teapot", "tools": [tool]}
+        await client(session, "session.update", session=view)
+        for text in ("zanzibar", "and zanzibar again, for 15"):
+            part = {"type": "input_text", "text": text}
+            item = {"type": "message", "role": "user", "content": [part]}
+            await client(session, "conversation.item.create", item=item)
+        await client(
+            session, "chorale.token", intent="quokka", slots=[{"name": "quokka", "value": "quokka quokka"}]
+        )
+        call = {"type": "function_call", "call_id": "c1", "name": "mulberry", "arguments": '{"a":"mulberry"}'}
+        await client(session, "conversation.item.create", item=call)
+        result = {"type": "function_call_output", "call_id": "c1", "output": '{"obelisk": 1}'}
+        await client(session, "conversation.item.create", item=result)
+        session.refuse("link", WireError("invalid_value", "gondola is no item", "gondola of mine"), None)
+        await spoken(session)
+        await client(
+            session, "response.create", response={"instructions": "teapot", "metadata": {"a": "teapot"}}
+        )
+        await asyncio.sleep(8)
+
+    (whole,) = record(tmp_path / "whole", test)
+    (blank,) = record(tmp_path / "blank", test, redact=("text", "sound"))
+    everything = held(tmp_path / "whole")
+    for words in PRIVATE:
+        assert words.encode() in everything, words
+        for trace in traces(words):
+            assert trace.lower() not in held(tmp_path / "blank").lower(), (words, trace)
+    digests = {step.standing.committed for step in whole.steps() if step.standing is not None}
+    others = {step.standing.committed for step in blank.steps() if step.standing is not None}
+    assert len(digests) > 1
+    assert len(others) == len(digests)
+    assert not digests & others
+    done = {one.digest for step in whole.steps() for one in step.done or ()}
+    assert not done & {one.digest for step in blank.steps() for one in step.done or ()}
+    assert not any(path.stat().st_size for path in (tmp_path / "blank").glob("*.sound"))
+
+
+def held(folder: Path) -> bytes:
+    """Returns all that a folder says, names too."""
+    return b"".join(path.name.encode() + path.read_bytes() for path in folder.iterdir())

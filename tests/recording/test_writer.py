@@ -3,7 +3,10 @@
 import errno
 import logging
 import os
+import shutil
 import threading
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -46,6 +49,13 @@ def steps(count: int) -> list[Stepped]:
         effects = heart.receive(event, number)
         found.append(Stepped(event, number, effects, standing_of(heart)))
     return found
+
+
+def until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 def write(writer: Writer, one: Recording, *entries: Entry) -> None:
@@ -103,7 +113,66 @@ def test_a_full_disk_stops_the_recording_with_a_warning(
     journal = load(tmp_path / "one.jsonl")
     assert (journal.end, replay(journal).steps) == ("No space left on device", 2)
     assert load(tmp_path / "other.jsonl").end == CLOSED
-    assert "recording stopped, the session goes on" in caplog.text
+    assert [one.message for one in caplog.records] == ["recording stopped, the session goes on"]
+
+
+@pytest.mark.parametrize("fault", [errno.EACCES, errno.EROFS, errno.EMFILE])
+def test_a_folder_that_cannot_be_written_costs_one_warning_a_session(
+    fault: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Permission taken away, a disk that became read-only, no more files: the recording never begins; others that come
+    when it is over do."""
+    writer = Writer(tmp_path, ROOM)
+    writer.start()
+    real = os.open
+
+    def refused(path: str, flags: int, mode: int = 0o777, **more: int) -> int:
+        if str(path).endswith("one.sound"):
+            raise OSError(fault, os.strerror(fault))
+        return real(path, flags, mode, **more)
+
+    monkeypatch.setattr(os, "open", refused)
+    one, other = recording(tmp_path), recording(tmp_path, "other")
+    with caplog.at_level(logging.WARNING, "chorale.recording"):
+        write(writer, one, *steps(3))
+        write(writer, other, *steps(1), Ended(CLOSED))
+        assert writer.close(30)
+    assert [one.message for one in caplog.records] == ["recording stopped, the session goes on"]
+    assert one.is_over
+    assert load(tmp_path / "other.jsonl").end == CLOSED
+
+
+def test_a_folder_that_is_removed_ends_what_was_in_it_and_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nobody writes for hours into a file that is not there any more; the next session is recorded again."""
+    monkeypatch.setattr("orchestrator.recording.writer.SYNC_S", 0.0)
+    folder = tmp_path / "recordings"
+    writer = Writer(folder, ROOM)
+    writer.start()
+    one, other = recording(folder), recording(folder, "other")
+    write(writer, one, *steps(1))
+    until(lambda: one.lines == 2)
+    shutil.rmtree(folder)
+    with caplog.at_level(logging.WARNING, "chorale.recording"):
+        write(writer, one, steps(2)[1])
+        until(lambda: one.is_over)
+        write(writer, other, *steps(1), Ended(CLOSED))
+        assert writer.close(30)
+    assert [one.__dict__["reason"] for one in caplog.records] == ["its file was removed"]
+    assert [path.name for path in sorted(folder.iterdir())] == ["other.jsonl", "other.sound"]
+    assert folder.stat().st_mode & 0o077 == 0
+
+
+def test_a_name_that_is_taken_is_not_written_over(tmp_path: Path) -> None:
+    """Two servers with one folder that draw the same name: the first one's recording stays whole."""
+    writers = [Writer(tmp_path, ROOM), Writer(tmp_path, ROOM)]
+    for writer in writers:
+        writer.start()
+        write(writer, recording(tmp_path), *steps(2), Ended(CLOSED))
+        assert writer.close(30)
+    journal = load(tmp_path / "one.jsonl")
+    assert (journal.end, replay(journal).steps, replay(journal).is_equal) == (CLOSED, 2, True)
 
 
 def test_a_recording_that_has_grown_too_big_ends(tmp_path: Path) -> None:
@@ -150,7 +219,7 @@ def test_what_cannot_be_written_down_ends_that_recording_only(
     write(writer, one, step, odd)
     write(writer, other, step, Ended(CLOSED))
     assert writer.close(30)
-    assert (load(tmp_path / "one.jsonl").end or "").startswith("it could not be written down")
+    assert load(tmp_path / "one.jsonl").end == "it could not be written down (TypeError)"
     assert load(tmp_path / "other.jsonl").end == CLOSED
     assert "a recording failed" in caplog.text
 
