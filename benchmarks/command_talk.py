@@ -72,8 +72,9 @@ class _Saying:
 
 @lru_cache(maxsize=4_096)
 def comparable(value: str) -> str:
-    """Returns a slot's value as it is compared: its typed facts, else its words in normal form without an article."""
-    facts, normal = facts_and_form(value)
+    """Returns a slot's value as it is compared: its typed facts, else its words in normal form without an article.
+    "8.30" is a time here, as it is behind "at"."""
+    facts, normal = facts_and_form(re.sub(r"^(\d{1,2})\.([0-5]\d)$", r"\1:\2", value))
     named = sorted(f"{one.kind} {one.value}" for one in facts if one.kind not in ("polarity", "half_day"))
     if named:
         return ", ".join(named)

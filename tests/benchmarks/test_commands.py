@@ -73,7 +73,7 @@ def test_a_mistaken_command_differs_in_one_slot_as_said_and_as_typed(half: Half)
 
 def test_values_are_compared_by_what_they_mean() -> None:
     """However it is said or written, a value is the same; another one is not."""
-    assert comparable("half past seven") == comparable("7:30")
+    assert comparable("half past seven") == comparable("7:30") == comparable("7.30")
     assert comparable("the kitchen.") == comparable("Kitchen")
     assert comparable("15 minutes") != comparable("fifty minutes")
 
