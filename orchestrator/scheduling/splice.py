@@ -49,6 +49,8 @@ class Splice:
                 new = self._continue(_TEXT, report.text)
                 if new is None:
                     return _broke_off(report.job_id)
+                if len(new) == len(report.text):
+                    return report
                 return ReplyText(report.job_id, new) if new else None
             case ReplyCall():
                 return self._call(report)
@@ -96,7 +98,7 @@ class Splice:
 
 def ends_a_job(report: Report) -> bool:
     """Says whether nothing more comes for this report's job."""
-    return isinstance(report, ENDS_A_JOB)
+    return type(report) in ENDS_A_JOB
 
 
 def _broke_off(job_id: str) -> Failed:

@@ -2,15 +2,17 @@
 
 from dataclasses import dataclass
 
+from msgspec import Struct
+
 from orchestrator.scheduling.job import Job
 from orchestrator.sessions.figures import TurnTimes
 from orchestrator.wire.server import ServerEvent
 from orchestrator.wire.session import AudioFormat
 
 
-@dataclass(frozen=True, slots=True)
-class Emit:
-    """Number the event, keep it in the output log and show it to every link."""
+class Emit(Struct, frozen=True):
+    """Number the event, keep it in the output log and show it to every link. There is one for each token of a reply: a
+    `Struct` is made in a fraction of a frozen dataclass's time."""
 
     event: ServerEvent
 

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from msgspec import Struct
+
 from modalities.audio.phrase_end import PhraseEnd
 from orchestrator.scheduling.work import Report
 from orchestrator.sessions.links import LinkKind
@@ -57,9 +59,8 @@ class AudioHeard:
     phrase_ends: tuple[PhraseEnd, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ReportCame:
-    """A worker answered (sound taken out)."""
+class ReportCame(Struct, frozen=True):
+    """A worker answered (sound taken out). A `Struct`, as `effects.Emit`: there is one for each token."""
 
     report: Report
 

@@ -29,7 +29,7 @@ class Inbox:
         self._events: deque[Event] = deque(maxlen=limit)
         self._capacity = capacity
         self._limit = limit
-        self._arrived = asyncio.Event()
+        self._arrival: asyncio.Future[None] | None = None
         self._room = asyncio.Event()
         self._room.set()
         self._came_back = asyncio.Event()
@@ -43,12 +43,14 @@ class Inbox:
         """Adds an event. Raises `Overloaded` at the backstop; after `close` the event is dropped."""
         if self._closed:
             return
-        if len(self._events) >= self._limit:
+        held = len(self._events)
+        if held >= self._limit:
             raise Overloaded("the session's inbox is full", 1.0)
         self._events.append(event)
         self._put += 1
-        self._arrived.set()
-        if len(self._events) >= self._capacity:
+        if self._arrival is not None and not self._arrival.done():
+            self._arrival.set_result(None)
+        if held + 1 >= self._capacity:
             self._room.clear()
 
     async def put(self, event: Event) -> None:
@@ -68,8 +70,10 @@ class Inbox:
         self._handled = self._taken
         self._came_back.set()
         while not self._events:
-            self._arrived.clear()
-            await self._arrived.wait()
+            # A bare future: an Event's way through three calls would be taken for every token of a reply.
+            self._arrival = asyncio.get_running_loop().create_future()
+            await self._arrival
+            self._arrival = None
         events = list(self._events)
         self._events.clear()
         self._taken += len(events)

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
+from msgspec import Struct
+
 from modalities.ports import Pcm
 from orchestrator.wire.client import AnyClientEvent
 from orchestrator.wire.session import PCM, AudioFormat, Session
@@ -22,9 +24,8 @@ class LinkKind(Enum):
     SIDEBAND = "sideband"
 
 
-@dataclass(frozen=True, slots=True)
-class LoggedEvent:
-    """A numbered event, encoded once: a JSON object with its ``event_id``."""
+class LoggedEvent(Struct, frozen=True):
+    """A numbered event, encoded once: a JSON object with its ``event_id``. A `Struct`, as `effects.Emit`."""
 
     data: bytes
 

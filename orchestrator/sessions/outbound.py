@@ -21,7 +21,8 @@ class Outbound:
         self._effects: list[Effect] = []
 
     def emit(self, *events: ServerEvent) -> None:
-        self._effects.extend(Emit(event) for event in events)
+        for event in events:
+            self._effects.append(Emit(event))
 
     def tell(self, link_id: str, event: ServerEvent) -> None:
         self._effects.append(Tell(link_id, event))

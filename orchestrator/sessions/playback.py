@@ -21,7 +21,7 @@ class Playback:
     @property
     def responses(self) -> tuple[str, ...]:
         """The responses that sound or are about to."""
-        return tuple(run.id for run in self._runs)
+        return tuple(run.id for run in self._runs) if self._runs else ()
 
     def holds(self, run: ResponseRun) -> bool:
         return run in self._runs
@@ -33,6 +33,8 @@ class Playback:
     @property
     def is_far_ahead(self) -> bool:
         """Whether so much sound waits to be played that more of it need not be made yet."""
+        if not self._runs:
+            return False
         return sum(run.sent_samples - (run.played_samples or 0) for run in self._runs) > _FAR_AHEAD
 
     def begin(self, run: ResponseRun) -> None:

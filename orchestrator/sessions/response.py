@@ -176,15 +176,15 @@ class ResponseRun:
         )
         return [wire.ContentPartAdded(self.id, self._message_id(), self.message_index, 0, part)]
 
-    def add_text(self, text: str, now: int) -> tuple[list[wire.ServerEvent], tuple[Sentence, ...]]:
+    def add_text(self, text: str, now: int) -> tuple[wire.ServerEvent, tuple[Sentence, ...]]:
         """Takes more text; returns its event and the sentences that are now complete (audio only)."""
         self._text.append(text)
         self._length += len(text)
         if self.shape.modality == "text":
             self._delivered.append((now, self._length))
-            return [wire.TextDelta(self.id, self._message_id(), self.message_index, 0, text)], ()
+            return wire.TextDelta(self.id, self._message_id(), self.message_index, 0, text), ()
         return (
-            [wire.AudioTranscriptDelta(self.id, self._message_id(), self.message_index, 0, text)],
+            wire.AudioTranscriptDelta(self.id, self._message_id(), self.message_index, 0, text),
             self._sentences.feed(text),
         )
 

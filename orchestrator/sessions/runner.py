@@ -28,6 +28,7 @@ from orchestrator.sessions.states import Life
 from orchestrator.sessions.tap import Recorder
 from orchestrator.wire import codec
 from orchestrator.wire.client import AnyClientEvent, CreateItem, UpdateSession
+from orchestrator.wire.numbering import NumberedEncoder
 from orchestrator.wire.session import Session as SessionView
 
 log = logging.getLogger("chorale.session")
@@ -71,6 +72,7 @@ class SessionRunner:
         self._heart = Session(view, rules, self._tag, secret, 0)
         self._inbox = Inbox()
         self._log: OutputLog[LogEntry] = OutputLog(*log_bounds)
+        self._encoder = NumberedEncoder(self._tag)
         self._links: dict[str, Link] = {}
         self._told = 0
         self._shown = 0
@@ -117,6 +119,7 @@ class SessionRunner:
             self._links[link.id] = link
             # At once and not by the inbox: nothing may reach a link before its session.created.
             self._step(on.LinkJoined(link.id, link.kind))
+            self._guide_intake()
             self._wake_links()
         return cursor  # and not the log's end: what its coming set off is for it too
 
@@ -163,7 +166,9 @@ class SessionRunner:
             self._follow_playout()
             for event in events:
                 self._step(event)
-            self._wake_links()  # once for all of them: a link sends what is there in one write
+            # Once for all of them: a link sends what is there in one write.
+            self._guide_intake()
+            self._wake_links()
 
     def close(self) -> None:
         """Lets go of links, jobs and sound. Idempotent."""
@@ -217,9 +222,13 @@ class SessionRunner:
     def _step(self, event: on.Event) -> None:
         for effect in self._receive(event, self._now()):
             self._perform(effect)
-        piece = event.report if isinstance(event, on.ReportCame) else None
-        if isinstance(piece, SpeechPiece) and not self._heart.holds(piece.job_id):
-            self._pieces.pop((piece.job_id, piece.index), None)  # not wanted, or sent by now
+        if self._pieces and isinstance(event, on.ReportCame):
+            piece = event.report
+            if isinstance(piece, SpeechPiece) and not self._heart.holds(piece.job_id):
+                self._pieces.pop((piece.job_id, piece.index), None)  # not wanted, or sent by now
+
+    def _guide_intake(self) -> None:
+        """Tells the intake what the heart wants of sound now."""
         self._intake.detecting = self._heart.view.audio.input.turn_detection is not None
         self._intake.keep_from(self._heart.keep_from)
         self._intake.listen_at(self._heart.listen_at)
@@ -245,7 +254,7 @@ class SessionRunner:
     def _perform(self, effect: do.Effect) -> None:
         match effect:
             case do.Emit():
-                data = codec.encode(effect.event, f"event_{self._tag}_{self._log.last + 1}")
+                data = self._encoder.encode(effect.event, self._log.last + 1)
                 self._log.append(LoggedEvent(data), len(data))
             case do.EmitAudio():
                 self._emit_audio(effect)
@@ -280,9 +289,8 @@ class SessionRunner:
 
     def _emit_audio(self, effect: do.EmitAudio) -> None:
         pcm = self._pieces.pop((effect.job_id, effect.index), b"")
-        event_id = f"event_{self._tag}_{self._log.last + 1}"
         entry = LoggedAudio(
-            event_id,
+            self._encoder.event_id(self._log.last + 1),
             effect.response_id,
             effect.item_id,
             effect.output_index,

@@ -13,7 +13,7 @@ from modalities.audio.segmenter import TAIL_SAMPLES
 from orchestrator.clock import US_PER_S
 from orchestrator.errors import SessionClosed, WireError
 from orchestrator.ids import IdSequence
-from orchestrator.scheduling.work import Failed, Report, Transcribed
+from orchestrator.scheduling.work import Failed, ReplyText, Report, Transcribed
 from orchestrator.sessions.answering import Answering
 from orchestrator.sessions.checking import Checker
 from orchestrator.sessions.conversation import Conversation
@@ -136,8 +136,9 @@ class Session:
         if self._life.state is Life.CLOSED:
             return None
         due = self._expires if self._life.state is Life.OPEN else min(self._until, self._expires)
-        if self._checker.deadline is not None:
-            due = min(due, self._checker.deadline)
+        checked_by = self._checker.deadline
+        if checked_by is not None:
+            due = min(due, checked_by)
         return min(due, self._out.now + _LOOK_AGAIN_US) if self._speaker.waits_for_playout else due
 
     # -- the one entrance -------------------------------------------------------------------------------------------
@@ -148,6 +149,12 @@ class Session:
             return ()
         self._out.now = now
         match event:
+            case ReportCame():
+                self._report(event.report)
+                if isinstance(event.report, ReplyText):
+                    return (
+                        self._out.take()
+                    )  # a reply goes on: no turn, no verdict and no life hangs on its words
             case ClientSaid():
                 self._client_said(event)
             case ClientErred():
@@ -155,8 +162,6 @@ class Session:
             case AudioHeard():
                 if self._life.state is not Life.DRAINING or self._listener.ear.state is Ear.HEARING:
                     self._listener.heard(event)
-            case ReportCame():
-                self._report(event.report)
             case PlayoutMoved():
                 self._speaker.played(event.response_id, event.samples)
             case PlayoutEnded():

@@ -204,10 +204,11 @@ class Speaker:
         if run.message is None:
             self._showing.item(run, run.open_message())
             self._out.emit(*run.message_opened())
-        events, sentences = run.add_text(text, self._out.now)
-        self._out.emit(*events)
+        event, sentences = run.add_text(text, self._out.now)
+        self._out.emit(event)
         run.unspoken.extend(sentences)
-        self._speak(run)
+        if run.unspoken:
+            self._speak(run)
 
     def _speak(self, run: ResponseRun) -> None:
         for job in self._voicing.speak(run, self.view.audio.output.speed):

@@ -96,7 +96,7 @@ class Outbox:
                     return taken
             taken.append(entry)
             self._cursor = number
-            max_bytes -= _size(entry)
+            max_bytes -= len(entry.data) if isinstance(entry, LoggedEvent) else len(entry.pcm)
             if max_bytes <= 0:
                 self.has_more = True
                 break

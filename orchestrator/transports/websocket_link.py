@@ -86,6 +86,7 @@ class WebSocketLink:
                 self._waiting_since_s = self._loop.time()
             await self._connection.wait_writable()
             self._waiting_since_s = None
+            self._more.clear()
             self._send_some()
             await asyncio.sleep(0)
 
@@ -114,8 +115,6 @@ class WebSocketLink:
             return
         if self._outbox.has_more:
             self._more.set()
-        else:
-            self._more.clear()
         texts: list[bytes] = []
         for entry in batch:
             if isinstance(entry, LoggedEvent):
