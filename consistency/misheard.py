@@ -149,7 +149,8 @@ class Misheard:
 
     def _with(self, heard: Observation, rival: Rival, takes: Listed) -> Observation:
         """Returns an utterance with a listed value in it."""
-        tokens = tuple(_exchanged(one, rival) for one in heard.tokens if one.slot != rival.slot)
+        others = (one for one in heard.tokens if not rival.slot or one.slot not in ("", rival.slot))
+        tokens = tuple(_exchanged(one, rival) for one in others)
         if rival.slot:
             service = next((one.service for one in heard.tokens), "")
             tokens += (
