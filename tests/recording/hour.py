@@ -20,10 +20,10 @@ def recorded(rules: SessionRules) -> tuple[Talk, MemoryTap]:
         Talk.listener = before
 
 
-def hour_of_talk() -> MemoryTap:
-    """Returns its recording."""
+def hour_of_talk(turns: int = TURNS) -> MemoryTap:
+    """Returns its recording, or that of its first turns."""
     talk, tap = recorded(SessionRules(max_session_us=7_200 * US_PER_S))
-    for turn in range(TURNS):
+    for turn in range(turns):
         talk.speak(3_000)
         talk.transcribed(f"And what about number {turn}?")
         for word in f"That is number {turn}. It is a good one, and there are more of them.".split(" "):

@@ -1,5 +1,8 @@
 """A journal as a whole: what is written can be read, wherever it was cut off, and by whom it was made."""
 
+import re
+from functools import cache
+
 import msgspec
 import numpy as np
 import pytest
@@ -13,7 +16,7 @@ from orchestrator.recording.sound import Mark
 from orchestrator.sessions import events as on
 from orchestrator.sessions.rules import SessionRules
 from tests.recording.events import EVENTS
-from tests.recording.hour import recorded
+from tests.recording.hour import hour_of_talk, recorded
 from tests.recording.memory import MemoryTap
 from tests.sessions.talk import Talk, view
 
@@ -49,6 +52,75 @@ def test_a_journal_cut_at_every_byte_replays_up_to_its_last_whole_line() -> None
     for cut in range(begins):
         with pytest.raises(JournalDamaged, match="no header"):
             read(data[:cut])
+
+
+@cache
+def conversation() -> MemoryTap:
+    """A minute of talk: hundreds of lines."""
+    return hour_of_talk(4)
+
+
+def check_cut(cut: int) -> None:
+    """What is whole before a cut is there, and replays equal; nothing else is lost."""
+    tap = conversation()
+    data = bytes(tap.data)[:cut]
+    journal = read(data, bytes(tap.sound))
+    assert len(journal.contents) == data.count(b"\n") - 1
+    assert journal.torn == (not data.endswith(b"\n"))
+    replayed = replay(journal)
+    assert replayed.is_equal
+    assert replayed.steps == len(list(journal.steps()))
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.floats(0, 1))
+def test_a_long_journal_cut_anywhere_replays_up_to_its_last_whole_line(share: float) -> None:
+    """As above, for a conversation of many lines, wherever the cut is."""
+    data = conversation().data
+    begins = data.index(b"\n") + 1
+    check_cut(begins + int(share * (len(data) - begins)))
+
+
+def test_every_cut_within_the_last_lines_costs_one_line_at_most() -> None:
+    """Where a killed server was writing: each byte of the last three lines."""
+    data = bytes(conversation().data)
+    begins = len(data) - len(b"".join(data.splitlines(keepends=True)[-3:]))
+    whole = data.count(b"\n")
+    for cut in range(begins, len(data) + 1):
+        journal = read(data[:cut])
+        assert len(journal.contents) == data[:cut].count(b"\n") - 1 >= whole - 4
+    check_cut(begins + 1)
+    check_cut(len(data) - 1)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.floats(0, 1, exclude_max=True), st.binary(min_size=1, max_size=40))
+def test_garbage_anywhere_is_refused_with_its_line(share: float, garbage: bytes) -> None:
+    """Bytes that are others than those written, in any place: the line is named; the last one is left out."""
+    data = bytes(spoken_turn_of_all().data)
+    at = int(share * len(data))
+    broken = data[:at] + garbage + data[at + len(garbage) :]
+    if broken == data:
+        return
+    lines, at_line = data.count(b"\n"), data[:at].count(b"\n") + 1
+    journal, told = None, ""
+    try:
+        journal = read(broken)
+    except JournalDamaged as error:
+        told = str(error)
+    if journal is None:
+        found = re.search(r"line (\d+) |no header", told)
+        assert found is not None, told
+        assert found[1] is None or int(found[1]) >= at_line
+    else:
+        assert journal.torn
+        assert at_line >= lines
+        assert len(journal.contents) >= at_line - 2
+
+
+@cache
+def spoken_turn_of_all() -> MemoryTap:
+    return spoken_turn()
 
 
 def test_sound_that_is_cut_off_costs_its_own_block_only() -> None:
