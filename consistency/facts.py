@@ -67,7 +67,7 @@ class _Side:
 
 def _unmatched(ones: Sequence[Fact], others: Sequence[Fact]) -> tuple[list[Fact], list[Fact]]:
     """What is left of two lists of one kind when every fact that agrees with one of the other side is taken out."""
-    if not (ones and ones[0].kind in _COUNTED):
+    if not any(one.kind in _COUNTED for one in (*ones[:1], *others[:1])):
         left = {fact.value: fact for fact in ones}.values()
         right = {fact.value: fact for fact in others}.values()
         return (

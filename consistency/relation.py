@@ -23,7 +23,9 @@ _CUE = re.compile(
     r"^(?:(?:oh|um|uh|er|well|but|hm|ok|okay|hey)\W+)*"
     rf"(?:no\b(?!\W+(?:problem|thanks|thank|one|more))|(?:{_CUES})\b)"
 )
-_CUE_BEHIND = re.compile(r"\b(?:instead|rather|i meant|i mean|actually|not \w+(?: \w+)?)\W*$")
+_CUE_BEHIND = re.compile(
+    r"(?:\b(?:instead|rather|i meant|i mean|i said|actually|not \w+(?: \w+)?)|,\s*(?:sorry|oops|my mistake))\W*$"
+)
 _STRIP = re.compile(rf"\b(?:no|{_CUES}|let's|please|the|a|an)\b")
 _LEADING = vocabulary(
     "at in on for from to with without by near under around about after before between until till via of and or "
@@ -49,6 +51,7 @@ _SAME_REQUEST = 0.5
 _ONE_PLACE = 0.3
 """... where they differ in one place only."""
 _SOUNDS_ALIKE = 0.5
+_MOST_WORDS_BEFORE_A_CUE = 10
 _FRAGMENT = 5.0
 """Content of a text up to which it may be a part of a request."""
 _NEAR = 0.55
@@ -75,12 +78,12 @@ def relate(
     if _CUE.search(text) or (_CUE_BEHIND.search(text) and theirs.content <= _FRAGMENT):
         rest = _STRIP.sub(" ", text)
         answers = theirs.content <= _FRAGMENT or shared >= _SAME_REQUEST
-        another = _is_request(rest) and shared < 0.2 and not found["conflicts"]
+        another = is_request(rest) and shared < 0.2 and not found["conflicts"]
         if answers and rest.strip(" ,.!?") and not another:
             told = Evidence("relation", 1.0, "a word of correction")
             return Related("correction", told, _replaced(found))
     contradiction = _same_kind_elsewhere(earlier, later)
-    requests = _is_request(earlier.text.lower()), _is_request(text)
+    requests = is_request(earlier.text.lower()), is_request(text)
     if all(requests) or not any(requests):
         one_place = found["places"] <= 1 and shared >= _ONE_PLACE
         near = found["meaning_absent"] == 0 and found["meaning"] < _NEAR
@@ -105,7 +108,19 @@ def relate(
     return Related("complement", Evidence("relation", round(shared, 4), "a part of a request"))
 
 
-def _is_request(text: str) -> bool:
+def corrects(text: str) -> bool:
+    """Whether a text has words of correction where a correction has them: as it opens, or behind a few words."""
+    lowered = text.lower().strip()
+    is_behind = _CUE_BEHIND.search(lowered) and len(lowered.split()) <= _MOST_WORDS_BEFORE_A_CUE
+    return bool((_CUE.search(lowered) or is_behind) and _STRIP.sub(" ", lowered).strip(" ,.!?"))
+
+
+def says_all(text: str) -> bool:
+    """Whether a correction is a request by itself: "no, book it in Austin"."""
+    return is_request(_STRIP.sub(" ", text.lower()))
+
+
+def is_request(text: str) -> bool:
     """Whether a text asks for something by itself: a question or a command, not only a place, time or thing."""
     words = [word for word in re.findall(r"[a-z']+|\d+", text) if word not in _POLITE]
     if not words:

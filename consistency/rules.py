@@ -58,6 +58,9 @@ def slot_of_intent(service: ServiceSpec | None, intent: IntentSpec | None, token
     """e3: whether the intent takes the slot. `known`: the slot was asked for or shown in this conversation."""
     if service is None or not token.slot:
         return Edge(1.0)
+    if token.start >= 0 and not token.intent and not token.service:
+        # A number or a day in a text that has no intent: it is nobody's slot yet.
+        return Edge(1.0)
     if token.slot not in service.slots:
         return Edge(0.03, f"{token.slot} is no slot of {service.name}")
     if token.act == "request":

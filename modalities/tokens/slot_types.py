@@ -15,13 +15,12 @@ _HALF = r"(?:(?:half an|an|half a|a)\s+(?:second|minute|hour|day|week)(?:\s+and 
 _ONE_LENGTH = rf"(?:{_NUMBER}(?:\s+and a half)?[\s-]+{_LENGTH}|{_HALF})"
 _HOUR = rf"(?:\d{{1,2}}|{_UNIT}|ten|eleven|twelve)"
 _MINUTES = rf"(?:[:.][0-5]\d|\s+(?:(?:twenty|thirty|forty|fifty)(?:[ -](?:{_UNIT}))?|{_TEEN}|oh (?:{_UNIT})))"
-_HALF_DAY = r"(?:\s*(?:[ap]\.?m\b\.?|in the (?:morning|afternoon|evening)|at night))"
+_HALF_DAY = r"(?:\s*(?:[ap]\.m\b\.?|[ap]m\b|in the (?:morning|afternoon|evening)|at night))"
 _WEEKDAY = r"(?:mon|tues|wednes|thurs|fri|satur|sun)day"
 _MONTH = r"(?:january|february|march|april|may|june|july|august|september|october|november|december)"
 _ORDINAL = r"\d{1,2}(?:st|nd|rd|th)?"
 
 SLOT_TYPES: Mapping[str, tuple[str, ...]] = {
-    "number": (rf"\b{_NUMBER}\b",),
     "percentage": (rf"\b{_NUMBER}\s*(?:%|percent\b|per cent\b)", r"\b(?:half|full)\s+brightness\b"),
     "duration": (rf"\b{_ONE_LENGTH}(?:\s+(?:and\s+)?{_ONE_LENGTH})*\b",),
     "time": (
@@ -38,4 +37,6 @@ SLOT_TYPES: Mapping[str, tuple[str, ...]] = {
         rf"\b{_MONTH}\s+(?:the\s+)?{_ORDINAL}\b",
         rf"\b(?:the\s+)?{_ORDINAL}\s+(?:of\s+)?{_MONTH}\b",
     ),
+    # Last: of two that find the same words, the one that says more of them is it.
+    "number": (rf"\b{_NUMBER}\b",),
 }

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from msgspec import structs
 
+from modalities.text.facts.standing import as_corrected
 from orchestrator.errors import WireError
 from orchestrator.scheduling.work import CallSpec, PromptMessage
 from orchestrator.wire.items import (
@@ -36,7 +37,8 @@ class Entry:
     """One item with what the wire does not show.
 
     `pending`: user speech whose final transcript is not in yet. `unsettled`: words of the user that are not committed
-    yet. `left_out`: words that count no more, since others contradict them and won. `heard`: what counts as said of an
+    yet. `left_out`: words that count no more, since others contradict them and won. `reads`: how a
+    user's words read since he has corrected something of them. `heard`: what counts as said of an
     assistant's message; None is all of it, "" keeps it out of prompts. `offset`: how many characters had been said
     before.
     """
@@ -46,6 +48,7 @@ class Entry:
     pending: bool = False
     unsettled: bool = False
     left_out: bool = False
+    reads: str | None = None
     heard: str | None = None
     response_id: str | None = None
     offset: int = 0
@@ -171,6 +174,13 @@ class Conversation:
             )
             entry.item = structs.replace(entry.item, content=parts)
 
+    def reword(self, item_id: str, text: str | None) -> None:
+        """Has a user's item read otherwise in prompts, since something of it was corrected later; None: as it was said.
+        The item stays what the user said."""
+        entry = self._by_id.get(item_id)
+        if entry is not None:
+            entry.reads = text
+
     def set_transcript(self, item_id: str, transcript: str) -> None:
         """Writes the final transcript of a spoken item, if the item is still there."""
         entry = self._by_id.get(item_id)
@@ -271,6 +281,8 @@ def words_of(entry: Entry) -> str:
         case Message():
             if entry.heard is not None:
                 return entry.heard
+            if entry.reads is not None:
+                return as_corrected(entry.reads)
             return "\n".join(words for words in map(_words_of_part, item.content) if words)
         case FunctionCall():
             return item.arguments
@@ -283,7 +295,7 @@ def _words_of_part(part: object) -> str:
         case InputText(text=text) | OutputText(text=text):
             return text
         case InputAudio(transcript=transcript):
-            return transcript or ""
+            return as_corrected(transcript or "")
         case OutputAudio(transcript=transcript):
             return transcript
         case _:

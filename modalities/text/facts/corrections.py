@@ -1,5 +1,7 @@
 """Corrections inside one utterance: "at five, no, six", "not Boston, Austin". What was taken back stands no longer."""
 
+import re
+from collections.abc import Sequence
 from decimal import Decimal
 
 from modalities.text.facts.negation import is_negator
@@ -16,6 +18,7 @@ _PAIRED_CUES = {
     ("make", "that"),
     ("make", "it"),
 }
+_MARKS = _CUES | {second for _, second in _PAIRED_CUES} | {"not"}
 _STRONG = vocabulary("sorry oops correction mean meant scratch")
 """Cues that need no comma before them."""
 _ANSWERS = _CUES | vocabulary("yes yeah yep ok okay well hey please")
@@ -25,6 +28,11 @@ _LONGEST_CONTRAST = 3
 _FURTHEST_BACK = 4
 _LONGEST_FACT = 12
 """Words that a fact has at the most, on either side of a cue."""
+
+_SENTENCE_END = re.compile(r"[.!?]")
+_MANNERS = vocabulary("thanks thx thank please pls")
+_SAYS_NO = vocabulary("now yet right really sure so too very at yet today necessarily exactly bad")
+"""First words behind a "not" that is an answer ("not right now, thanks") and takes nothing back."""
 
 _BEFORE_NOT = vocabulary(
     "do does did is am are was were be been will would can could should shall may might must have has had i you he she "
@@ -49,6 +57,11 @@ _FAMILIES = {
     "half_day": "half",
     "spelling": "spelling",
 }
+
+
+def may_correct(words: Sequence[str]) -> bool:
+    """Whether there is a word among these without which nothing is ever taken back."""
+    return not _MARKS.isdisjoint(words)
 
 
 def read(sentence: Sentence) -> None:
@@ -101,8 +114,14 @@ def _repair(sentence: Sentence, first: int, stop: int) -> None:
         _withdraw(sentence, amended.first, amended.stop)
         sentence.dropped[first:stop] = b"\x01" * (stop - first)
         return
-    strong = not _STRONG.isdisjoint(sentence.words[first:stop])
+    if right is not None or sentence.words[stop] in _MANNERS:
+        return
+    cue = sentence.words[first:stop]
+    strong = not _STRONG.isdisjoint(cue)
     if not strong and not sentence.apart(first):
+        return
+    # "I made your reservation. No outdoor seating.", "That is right! Make that reservation."
+    if not strong and _SENTENCE_END.search(sentence.tokens[first].gap) and not sentence.apart(stop):
         return
     replaced = _replaced(sentence, first, stop, _clause_end(sentence, stop))
     if replaced is not None:
@@ -111,7 +130,8 @@ def _repair(sentence: Sentence, first: int, stop: int) -> None:
 
 def _amended(sentence: Sentence, first: int, right: Found) -> Found | None:
     """The fact a few words before the cue that a fact alone behind it replaces ("two tickets, make it three")."""
-    if not sentence.apart(right.stop) or not sentence.apart(first):
+    ends = sentence.apart(right.stop) or sentence.word(right.stop) in _MANNERS
+    if not ends or not sentence.apart(first):
         return None
     near = sentence.between(first - _FURTHEST_BACK, first)
     alike = [one for one in near if _FAMILIES.get(one.kind) == _FAMILIES[right.kind]]
@@ -156,17 +176,20 @@ def _contrast(sentence: Sentence, index: int) -> int:
     if end - index - 1 > _LONGEST_CONTRAST or end == index + 1 or end - index < 2:
         return 0
     if end < len(words) and _opens(sentence, index):
+        parts = _SENTENCE_END.search(sentence.tokens[end].gap) or words[end] in _MANNERS
+        if parts or words[index + 1] in _SAYS_NO:
+            return 0
         at = end + (words[end] == "but")
         if (
             at < len(words)
             and at > index + 1
-            and words[at] not in _LEADING | _BEFORE_NOT
+            and (words[at] not in _LEADING | _BEFORE_NOT or words[at] == words[index + 1])
             and not is_negator(words[at])
         ):
             _withdraw(sentence, _before_cues(sentence, index), at, words_from=index + 1, words_until=end)
             return at
         return 0
-    if _opens_with_answer(sentence, index):
+    if _opens_with_answer(sentence, index) or _SENTENCE_END.search(sentence.tokens[index].gap):
         return 0
     parted = sentence.apart(index) and index > 0
     if index and (parted or words[index - 1] not in _BEFORE_NOT) and not is_negator(words[index - 1]):

@@ -17,6 +17,13 @@ def facts_of(text: str) -> tuple[Fact, ...]:
 
 def read(sentence: Sentence) -> None:
     """Runs the readers: what is more certain of its words reads first, and what was taken back is read no further."""
+    read_facts(sentence)
+    negation.read(sentence)
+    polarity.read(sentence)
+
+
+def read_facts(sentence: Sentence) -> None:
+    """Runs the readers of numbers and days, and marks what was taken back."""
     spelling.read(sentence)
     numbers.find(sentence)
     if sentence.numbers:
@@ -28,5 +35,3 @@ def read(sentence: Sentence) -> None:
     times.read_halves(sentence)
     numbers.read(sentence)
     corrections.read(sentence)
-    negation.read(sentence)
-    polarity.read(sentence)

@@ -1,0 +1,338 @@
+"""What a correction does: "No, fifteen." takes the place of the value of its kind that was said last. Pure.
+
+What is corrected is found by what the correction says: by the words that it denies ("not Boston, Austin"), else by the
+kind of the new value: a number takes the place of a number, of the number in a duration or an amount; a listed value
+that of a slot which lists it; a name that of a place or a name. Of several, one whose slot is named beside the value
+("three people"), then one that sounds alike, then the one that was said last.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from consistency.facts import conflicts
+from consistency.observation import Fact, Observation, Token
+from consistency.ontology import Ontology, SlotSpec
+from consistency.phonetics import distance
+from consistency.reading import Reader, vocabulary, words_of
+from consistency.relation import corrects, says_all
+from consistency.rewording import WORD, core_of, filled, with_value
+from consistency.roles import PREPOSITIONS, role_words
+
+_NUMERIC = frozenset({"number", "ordinal", "time", "money", "percent", "duration", "year"})
+_DAYS = frozenset({"weekday", "relative_day", "date"})
+_KINDS_OF_SLOTS = {
+    "time": frozenset({"time", "half_day"}),
+    "date": _DAYS,
+    "number": frozenset({"number", "percent"}),
+    "money": frozenset({"money"}),
+    "duration": frozenset({"duration"}),
+}
+_SOUNDS_ALIKE = 0.5
+_MOST_VALUES = 4
+_LONGEST_TURN = 4
+"""Words of a correction that turns a request round."""
+_LONGEST_NAME = 3
+"""Words of a name that stands for a name."""
+_ADDS = re.compile(r"\b(?:another|also|too|as well|a second|one more|in addition)\b", re.IGNORECASE)
+"""Words of a request for one thing more: it takes nobody's place."""
+_DENIES = re.compile(
+    r"^\W*(?:oh\W+)?(?:no|nope|correction)\b|\b(?:not|wrong|i mean|i meant|i said)\b", re.IGNORECASE
+)
+_NO_NAME = vocabulary(
+    "no not nope nah sorry wait actually correction oops rather instead i meant mean said say make it that change to "
+    "let's my mistake wrong oh um uh er well but the a an in at on for from of is be should please thanks thank you "
+    "ok okay yes yeah hey hm one ones this these those there here now later never mind"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Amendment:
+    """`new`: the correction with its values in the slots that they belong to. `earlier`: what it corrects, as that
+    reads now. `replaced`: the tokens that stand no more. `about`: what was done, in words."""
+
+    new: Observation
+    earlier: tuple[Observation, ...]
+    replaced: tuple[Token, ...]
+    about: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """A value that a correction names: its words and their place; `kind` of its fact, empty for words."""
+
+    text: str
+    start: int
+    stop: int
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A token of an earlier observation that a value may belong to."""
+
+    at: int
+    token: Token
+    rank: tuple[bool, bool, bool, float, int]
+
+
+class Corrections:
+    """Knows the slots of a domain, and reads facts. Without a domain the kinds of values decide alone."""
+
+    def __init__(self, ontology: Ontology, read: Reader) -> None:
+        self._ontology = ontology
+        self._read = read
+
+    def concerns(self, text: str) -> bool:
+        """Whether a text may be a correction: it has words that say so."""
+        return corrects(text)
+
+    def amend(self, new: Observation, before: Sequence[Observation]) -> Amendment | None:
+        """Returns what a correction does to what was said before, the oldest first; None where it is no correction, or
+        corrects nothing that is known."""
+        if not corrects(new.text) or _ADDS.search(new.text):
+            return None
+        denied = tuple(filter(None, (_denied(new.text, fact) for fact in new.facts)))
+        now = list(before)
+        tokens = list(new.tokens)
+        replaced: list[Token] = []
+        changed: set[int] = set()
+        told: list[str] = []
+        own = [one for one in new.tokens if one.intent and one.slot]
+        if says_all(new.text) and own:
+            # It says all of its request itself; what it names otherwise stands no more.
+            denies = _DENIES.search(new.text) is not None
+            for token in own:
+                self._supersede(token, denies, now, replaced, changed, told)
+        else:
+            for piece in self._pieces(new):
+                found = self._home(piece, now, new, denied)
+                if found is None:
+                    self._reword(piece, now, denied, changed, told)
+                    continue
+                value = filled(found.token.value, piece.text, piece.kind, self._slot(found.token), self._read)
+                tokens = [one for one in tokens if one.slot and not _overlap(one, piece)]
+                homed = replace(found.token, value=value, start=piece.start, stop=piece.stop)
+                tokens.append(homed)
+                if _plain(value) != _plain(found.token.value):
+                    told.append(f"{found.token.slot}: {value} for {found.token.value}")
+                    self._exchange(found.token, value, now, replaced, changed)
+        if not changed and tokens == list(new.tokens):
+            tokens = self._turn(new, now, replaced, changed, told)
+        if not changed and tokens == list(new.tokens):
+            return None
+        intent = next((one.intent for one in tokens if one.intent), new.intent or "") or None
+        amended = replace(new, tokens=tuple(tokens), intent=intent)
+        return Amendment(
+            amended, tuple(now[at] for at in sorted(changed)), tuple(replaced), "; ".join(told)[:120]
+        )
+
+    def _supersede(
+        self,
+        token: Token,
+        denies: bool,
+        now: list[Observation],
+        replaced: list[Token],
+        changed: set[int],
+        told: list[str],
+    ) -> None:
+        """The newest other value of the same slot, under whatever intent, stands no more. Words that only turn to
+        something else ("actually, what's the weather in Rome") leave the sentence that it was said in as it is."""
+        for at in range(len(now) - 1, -1, -1):
+            same = [one for one in now[at].tokens if one.slot == token.slot]
+            if not same:
+                continue
+            for one in same:
+                if _plain(one.value) != _plain(token.value):
+                    replaced.append(one)
+                    if denies:
+                        now[at] = with_value(now[at], one, token.value, self._read)
+                    else:
+                        others = tuple(other for other in now[at].tokens if other is not one)
+                        now[at] = replace(now[at], tokens=others)
+                    changed.add(at)
+                    told.append(f"{one.slot}: {token.value} for {one.value}")
+            return
+
+    def _exchange(
+        self, old: Token, value: str, now: list[Observation], replaced: list[Token], changed: set[int]
+    ) -> None:
+        """Puts a value in the place of another, wherever that stands: a correction of a correction is one of both."""
+        for at in range(len(now)):
+            for one in now[at].tokens:
+                if (one.intent, one.slot, one.value) == (old.intent, old.slot, old.value):
+                    replaced.append(one)
+                    now[at] = with_value(now[at], one, value, self._read)
+                    changed.add(at)
+                    break
+
+    def _reword(
+        self, piece: _Piece, now: list[Observation], denied: Sequence[str], changed: set[int], told: list[str]
+    ) -> None:
+        """What is denied by its words was said, though no slot has it."""
+        for at in range(len(now) - 1, -1, -1):
+            for words in denied:
+                place = re.search(rf"(?<!\w){re.escape(words)}(?!\w)", now[at].text, re.IGNORECASE)
+                if place is not None:
+                    token = Token("", "", words, start=place.start(), stop=place.end())
+                    now[at] = with_value(now[at], token, piece.text, self._read)
+                    changed.add(at)
+                    told.append(f"{piece.text} for {words}")
+                    return
+
+    def _turn(
+        self,
+        new: Observation,
+        now: list[Observation],
+        replaced: list[Token],
+        changed: set[int],
+        told: list[str],
+    ) -> list[Token]:
+        """ "No, off!" turns the request before it round: its slots are the other intent's. Returns the new tokens."""
+        before = next((at for at in range(len(now) - 1, -1, -1) if now[at].tokens), None)
+        intent = new.intent or ""
+        if before is None or any(one.slot for one in new.tokens) or len(new.text.split()) > _LONGEST_TURN:
+            return list(new.tokens)
+        said = now[before]
+        opposed = [
+            (one, two)
+            for one, two in conflicts(said.facts, new.facts)
+            if one is not None and two is not None and one.kind == two.kind == "polarity"
+        ]
+        takes = all(self._takes(intent, token) for token in said.tokens)
+        if not opposed or not takes or any(token.intent == intent for token in said.tokens):
+            return list(new.tokens)
+        replaced.extend(said.tokens)
+        one, two = opposed[0]
+        words = new.text[two.start : two.stop]
+        now[before] = with_value(
+            said, Token("", "", words, start=one.start, stop=one.stop), words, self._read
+        )
+        moved = tuple(replace(token, intent=intent) for token in now[before].tokens)
+        now[before] = replace(now[before], tokens=moved, intent=intent)
+        changed.add(before)
+        told.append(f"{intent} for {said.intent}")
+        return [replace(token, start=-1, stop=-1) for token in moved]
+
+    def _takes(self, intent: str, token: Token) -> bool:
+        service = self._ontology.service_of(token.service, token.intent)
+        spec = None if service is None else service.intents.get(intent)
+        return spec is not None and (not token.slot or spec.takes(token.slot))
+
+    # -- what it says -----------------------------------------------------------------------------------------------
+
+    def _pieces(self, new: Observation) -> list[_Piece]:
+        """The values that a correction names: its facts, else the words that are left of it."""
+        facts = [one for one in new.facts if one.start >= 0 and _is_value(one)]
+        facts.sort(key=lambda one: (one.start, -one.stop))
+        pieces: list[_Piece] = []
+        for fact in facts:
+            if pieces and fact.start < pieces[-1].stop:
+                continue
+            pieces.append(_Piece(new.text[fact.start : fact.stop], fact.start, fact.stop, fact.kind))
+        if pieces:
+            return pieces[:_MOST_VALUES]
+        gone = [(one.start, one.stop) for one in new.facts if one.kind == "withdrawn" and one.start >= 0]
+        words = [
+            one
+            for one in WORD.finditer(new.text)
+            if one.group().lower() not in _NO_NAME and not any(a <= one.start() < b for a, b in gone)
+        ]
+        if not 0 < len(words) <= _LONGEST_NAME:
+            return []
+        start, stop = words[0].start(), words[-1].end()
+        return [_Piece(new.text[start:stop], start, stop, "")]
+
+    # -- where it belongs -------------------------------------------------------------------------------------------
+
+    def _home(
+        self, piece: _Piece, now: Sequence[Observation], new: Observation, denied: Sequence[str]
+    ) -> _Place | None:
+        around = set(words_of(new.text))
+        for at in range(len(now) - 1, -1, -1):
+            places = [
+                place
+                for token in now[at].tokens
+                if token.slot and token.act == "inform"
+                and (place := self._place(piece, at, now[at], token, around, denied)) is not None
+            ]  # fmt: skip
+            if places:
+                return max(places, key=lambda one: one.rank)
+        return None
+
+    def _place(
+        self,
+        piece: _Piece,
+        at: int,
+        said: Observation,
+        token: Token,
+        around: set[str],
+        denied: Sequence[str],
+    ) -> _Place | None:
+        slot = self._slot(token)
+        kinds = {fact.kind for fact in self._read(token.value)} | {
+            fact.kind for fact in said.facts if token.start <= fact.start and 0 <= fact.stop <= token.stop
+        }
+        if slot is not None:
+            kinds |= _KINDS_OF_SLOTS.get(slot.kind, frozenset())
+        is_denied = any(
+            re.search(rf"(?<!\w){re.escape(words)}(?!\w)", token.value.lower()) for words in denied
+        )
+        if piece.kind:
+            same = piece.kind in kinds
+            if not same and not _may_be(piece.kind, kinds):
+                return None
+        elif not is_denied and not self._takes_words(slot, piece, kinds):
+            return None
+        else:
+            same = True
+        named = slot is not None and bool((role_words(slot.name, slot.roles) - PREPOSITIONS) & around)
+        apart = distance(piece.text.lower(), core_of(token.value, self._read).lower()) if piece.kind else 1.0
+        likely = apart if apart <= _SOUNDS_ALIKE else 1.0
+        # Units tell kinds apart; a bare number may be any of them.
+        exact = same and piece.kind != "number"
+        return _Place(at, token, (is_denied, named, exact, -likely, token.start))
+
+    def _takes_words(self, slot: SlotSpec | None, piece: _Piece, kinds: set[str]) -> bool:
+        if slot is None or kinds & (_NUMERIC | _DAYS):
+            return False
+        said = piece.text.lower()
+        if any(said == word.lower() for value, words in slot.values.items() for word in (value, *words)):
+            return True
+        is_name = all(word[:1].isupper() or word[:1].isdigit() for word in piece.text.split())
+        return slot.kind in {"place", "name", "text"} and is_name
+
+    def _slot(self, token: Token) -> SlotSpec | None:
+        service = self._ontology.service_of(token.service, token.intent)
+        return None if service is None else service.slots.get(token.slot)
+
+
+def _denied(text: str, fact: Fact) -> str:
+    """The words that a fact says were taken back, without those before a name; empty for other facts."""
+    if fact.kind != "withdrawn" or not 0 <= fact.start < fact.stop:
+        return ""
+    words = text[fact.start : fact.stop].lower().split()
+    while words and words[0] in _NO_NAME:
+        del words[0]
+    return " ".join(words)
+
+
+def _is_value(fact: Fact) -> bool:
+    return fact.kind in _NUMERIC | _DAYS | {"half_day"}
+
+
+def _may_be(kind: str, kinds: set[str]) -> bool:
+    """Whether a value of one kind can stand where one of these stood."""
+    if kind == "number":
+        return bool(kinds & _NUMERIC)
+    if kind in _DAYS:
+        return bool(kinds & _DAYS)
+    return kind == "half_day" and "time" in kinds
+
+
+def _overlap(token: Token, piece: _Piece) -> bool:
+    return token.start < piece.stop and piece.start < token.stop
+
+
+def _plain(value: str) -> str:
+    return " ".join(WORD.findall(value.lower()))
