@@ -5,6 +5,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,6 +17,7 @@ from orchestrator.errors import ChoraleError
 if TYPE_CHECKING:
     from orchestrator.recording.journal import Journal
     from orchestrator.recording.outcome import Outcome
+    from orchestrator.recording.replay import Difference
     from orchestrator.settings import Settings
 
 EXAMPLES = """\b
@@ -56,23 +58,37 @@ def replay(
     files = list(found(paths))
     if not files:
         refuse(f"No recordings (*.jsonl) in {', '.join(map(str, paths))}.", CONFIGURATION)
-    journals = [_load(file) for file in files]
     try:
         settings = _settings(config, model or [])
         with shown_progress(len(files)) as progress:
-            if rerun or model:
-                outcomes = _rerun(settings, journals, progress)
-            else:
-                outcomes = [_exact(settings, journal, progress) for journal in journals]
+            results = list(_each(settings, files, bool(rerun or model), progress))
     except ChoraleError as error:
         refuse(str(error), CONFIGURATION)
-    for outcome in outcomes:
-        if as_json:
-            typer.echo(json.dumps(outcome.as_plain()))
-    if not as_json:
+    outcomes = [one for one in results if not isinstance(one, Unreadable)]
+    unreadable = [one for one in results if isinstance(one, Unreadable)]
+    if as_json:
+        for one in results:
+            typer.echo(json.dumps(one.as_plain()))
+    else:
         _table(outcomes)
+    for one in unreadable:
+        typer.echo(one.reason, err=True)
+    if unreadable:
+        raise typer.Exit(CONFIGURATION)
     if not all(outcome.is_equal for outcome in outcomes):
         raise typer.Exit(FAILED)
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A recording that cannot be read or run again, and why. The others of its folder are run all the same."""
+
+    name: str
+    reason: str
+
+    def as_plain(self) -> dict[str, str]:
+        """Returns it as JSON values."""
+        return {"name": self.name, "error": self.reason}
 
 
 def found(paths: list[Path]) -> Iterator[Path]:
@@ -86,15 +102,28 @@ def found(paths: list[Path]) -> Iterator[Path]:
             refuse(f"There is no {path}.", CONFIGURATION)
 
 
-def _load(file: Path) -> "Journal":
+def _each(
+    settings: "Settings", files: list[Path], reruns: bool, progress: "Progress"
+) -> "Iterator[Outcome | Unreadable]":
+    """Yields what came of each recording; one of them is in memory at a time."""
     from orchestrator.recording.journal import load
+    from orchestrator.recording.lines import JournalDamaged
+    from orchestrator.recording.replay import NotReplayable
+    from orchestrator.settings.studio import Studio
 
+    studio = Studio(settings)
     try:
-        return load(file)
-    except ChoraleError as error:
-        refuse(str(error), CONFIGURATION)
-    except OSError as error:
-        refuse(f"Cannot read {file}: {error.strerror}.", CONFIGURATION)
+        for file in files:
+            try:
+                journal = load(file)
+                yield studio.rerun(journal, progress) if reruns else _exact(settings, journal, progress)
+            except (JournalDamaged, NotReplayable) as error:
+                yield Unreadable(str(file), str(error))
+            except OSError as error:
+                yield Unreadable(str(file), f"Cannot read {file}: {error.strerror}.")
+            progress(str(file), 1.0)
+    finally:
+        studio.close()
 
 
 def _settings(config: Path | None, models: list[str]) -> "Settings":
@@ -125,12 +154,6 @@ def _exact(settings: "Settings", journal: "Journal", progress: Progress) -> "Out
     )
     progress(journal.name, 1.0)
     return Outcome.of_replay(journal, replayed, time.perf_counter() - began_s)
-
-
-def _rerun(settings: "Settings", journals: "list[Journal]", progress: Progress) -> "list[Outcome]":
-    from orchestrator.settings.studio import rerun_all
-
-    return rerun_all(settings, journals, progress)
 
 
 @contextmanager
@@ -168,18 +191,18 @@ def _table(outcomes: "list[Outcome]") -> None:
     for one in outcomes:
         if one.is_equal:
             continue
-        details = Table("line", "at", "what", "recorded", "now", title=Path(one.name).name, show_lines=True)
+        typer.echo(f"\n{Path(one.name).name}")
         for difference in one.differences:
-            details.add_row(
-                str(difference.line) if difference.line else "",
-                f"{difference.at_us / 1e6:.3f} s",
-                *(_plain(text) for text in (difference.about, difference.expected, difference.got)),
-            )
-        console.print(details)
+            typer.echo(_told(difference))
 
 
-def _plain(text: str) -> str:
-    """Keeps brackets of the text from being read as styles."""
-    from rich.markup import escape
+def _told(difference: "Difference") -> str:
+    """Returns a difference with both sides below each other, so that an eye finds where they part."""
+    line = f"line {difference.line}, " if difference.line else ""
+    recorded, now = (_indented(text) for text in (difference.expected, difference.got))
+    at = f"{difference.at_us / 1e6:.3f} s"
+    return f"  {line}{at}, {difference.about}\n    recorded: {recorded}\n    now:      {now}"
 
-    return escape(text)
+
+def _indented(text: str) -> str:
+    return text.replace("\n", "\n              ") or "nothing"

@@ -17,7 +17,7 @@ from orchestrator.sessions.session import Session as Heart
 MOST_DIFFERENCES = 20
 """Once two hearts differ, nearly everything after it does: the first ones tell why."""
 
-_SHOWN = 400
+_SHOWN = 240
 
 
 class NotReplayable(ChoraleError):

@@ -258,22 +258,13 @@ def company(models: Models) -> Company:
     return Company(workers, voice, close)
 
 
-def rerun_all(settings: Settings, journals: list[Journal], progress: Progress) -> list[Outcome]:
-    """Runs recordings one after the other. Raises `ChoraleError`."""
-    studio = Studio(settings)
-    try:
-        return [studio.rerun(journal, progress) for journal in journals]
-    finally:
-        studio.close()
-
-
 def store(rehearsed: Rehearsed, folder: Path, name: str) -> Path:
-    """Writes a session that was rehearsed into a folder; returns its journal. Raises `OSError`."""
-    folder.mkdir(parents=True, exist_ok=True)
-    stem = folder / name
-    stem.with_suffix(SOUND_SUFFIX).write_bytes(rehearsed.performed.sound)
-    journal = stem.with_suffix(JOURNAL_SUFFIX)
-    journal.write_bytes(rehearsed.performed.data)
+    """Writes a rehearsed session into a folder, for this account only; returns its journal. Raises `OSError`."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    journal, sound = (folder / f"{name}{suffix}" for suffix in (JOURNAL_SUFFIX, SOUND_SUFFIX))
+    for path, data in ((sound, rehearsed.performed.sound), (journal, rehearsed.performed.data)):
+        path.touch(0o600)
+        path.write_bytes(data)
     return journal
 
 

@@ -1,12 +1,14 @@
 """`chorale record` and `chorale replay`: what they print, and how they end."""
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from orchestrator.cli.main import app
+from orchestrator.cli.replay import shown_progress
 
 SCENARIO = Path(__file__).parent.parent / "recording" / "order.session.yaml"
 
@@ -53,6 +55,46 @@ def test_replay_of_a_changed_recording_lists_what_is_different(recorded: Path, t
     table = CliRunner().invoke(app, ["replay", str(tmp_path)])
     assert table.exit_code == 1
     assert "different" in table.output
+    sides = [line for line in table.output.splitlines() if line.startswith("    ")]
+    recorded_side, now = next(
+        pair for pair in zip(sides[::2], sides[1::2], strict=True) if "fifteen" in pair[0]
+    )
+    assert recorded_side.startswith("    recorded: ")
+    assert now.startswith("    now:      ")
+    assert "fifty" in now
+
+
+def test_a_recording_that_cannot_be_read_does_not_hide_the_others(recorded: Path, tmp_path: Path) -> None:
+    """A folder with one that was cut off before its first line, as a killed server may leave it: the others are
+    replayed, this one is named, and the exit code is 2."""
+    (journal,) = recorded.glob("*.jsonl")
+    (tmp_path / "b.jsonl").write_bytes(journal.read_bytes())
+    (tmp_path / "a.jsonl").touch()
+    result = CliRunner().invoke(app, ["replay", str(tmp_path)])
+    assert result.exit_code == 2
+    assert "a.jsonl: no header" in result.output
+    assert "equal" in result.output
+    plain = CliRunner().invoke(app, ["replay", str(tmp_path), "--json"])
+    first, second = map(json.loads, plain.stdout.splitlines())
+    assert "no header" in first["error"]
+    assert second["equal"]
+
+
+def test_what_record_writes_is_for_this_account_only(recorded: Path) -> None:
+    """Somebody's voice is in it."""
+    assert all(path.stat().st_mode & 0o077 == 0 for path in recorded.iterdir())
+
+
+def test_progress_is_for_terminals_only(
+    recorded: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A bar on a terminal's standard error, nothing in a pipe's."""
+    assert "━" not in CliRunner().invoke(app, ["replay", str(recorded), "--json"]).stderr
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    with shown_progress(1) as progress:
+        progress("one", 0.5)
+    assert "one" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
