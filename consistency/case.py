@@ -1,16 +1,20 @@
 """One unit while it is judged, and what was made of it in the end. Pure data of the engine's own."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from consistency.asking import Question
+from consistency.corrections import Amendment
 from consistency.finding import Finding
 from consistency.observation import Observation, Token
-from consistency.policy import Policy
+from consistency.policy import Policy, is_near, place
 from consistency.slots import kept
 from consistency.snapshots import Snapshot
 from consistency.units import Unit
 from consistency.verdict import Evidence, Freeze, Suspect, Verdict, Want, WantScore
+
+MOST_CANDIDATES = 8
+"""Observations that a new one is compared with."""
 
 
 @dataclass(slots=True)
@@ -23,6 +27,8 @@ class Judged:
     adopted: dict[str, Observation] = field(default_factory=dict)
     superseded: tuple[str, ...] = ()
     asked: Question | None = None
+    corrected: dict[str, Observation] = field(default_factory=dict)
+    """What this unit corrects, by id, as it reads since."""
 
 
 @dataclass(slots=True)
@@ -42,9 +48,22 @@ class Case:
     commits: list[Observation] = field(default_factory=list)
     settled: set[str] = field(default_factory=set)
     opened: tuple[Observation, Observation] | None = None
+    corrected: dict[str, Observation] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.readings |= {one.id: one for one in self.unit.standing}
+
+    def near(self, new: Observation, within_us: int) -> list[str]:
+        """Returns the ids of what this observation may restate or correct, the nearest last."""
+        near = [
+            key
+            for key, one in self.readings.items()
+            if key != new.id
+            and key not in self.settled
+            and place(one) < place(new)
+            and is_near(one, new, within_us)
+        ]
+        return near[-MOST_CANDIDATES:]
 
     def note(self, finding: Finding, pair: tuple[Observation, Observation] | None = None) -> None:
         """Takes what came of a pair; it counts for the pairs behind it."""
@@ -65,6 +84,13 @@ class Case:
         if finding.state == "open" and self.opened is None:
             self.opened = pair
 
+    def amend(self, found: Amendment) -> None:
+        """Takes what a correction does: its values are where they belong, what it corrects reads otherwise."""
+        self.readings[found.new.id] = found.new
+        self.corrected |= {one.id: one for one in (*found.earlier, found.new)}
+        self.replaced.append(replace(found.new, tokens=found.replaced))
+        self.evidence.append(Evidence("corrected", 1.0, found.about))
+
     def settle(
         self, asked: Question, wins: Observation, loses: Observation, answer: Observation | None
     ) -> None:
@@ -84,6 +110,14 @@ class Case:
 def wants_of(verdict: Verdict) -> tuple[Want, ...]:
     """Returns the work that a verdict waits for."""
     return verdict.wants if isinstance(verdict, Suspect | Freeze) else ()
+
+
+def wanted_texts(units: Iterable[Judged], observation_id: str, rung: int) -> Iterator[str]:
+    """Returns the texts that units wait for to be scored under one sound at a rung."""
+    for judged in units:
+        for want in wants_of(judged.verdict):
+            if isinstance(want, WantScore) and (want.observation_id, want.rung) == (observation_id, rung):
+                yield from want.texts
 
 
 def merged(wants: Iterable[Want]) -> tuple[Want, ...]:

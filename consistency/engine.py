@@ -5,19 +5,22 @@ comes late is put in its place, and everything behind it is judged again. So the
 said and when, never on who answered first. A unit reads what was said before it and nothing that came later.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 from typing import assert_never
 
 from consistency.asking import chosen, question
-from consistency.case import Case, Judged, merged, newest_of_each_slot, wants_of
+from consistency.case import Case, Judged, merged, newest_of_each_slot, wanted_texts, wants_of
 from consistency.conflict import Conflicts
+from consistency.corrections import Corrections
 from consistency.judge import Graph, Judge, Past, Surroundings
+from consistency.misheard import Misheard
 from consistency.observation import Observation
-from consistency.policy import SECOND, EngineRules, Policy, later, place
+from consistency.policy import SECOND, EngineRules, Policy, is_near, later, place
 from consistency.reading import Reader
 from consistency.snapshots import Committed, Snapshot
+from consistency.sounding import Sounding
 from consistency.units import Answers, Unit, last_passes
 from consistency.verdict import (
     Accept,
@@ -29,7 +32,6 @@ from consistency.verdict import (
     Scores,
     Suspect,
     Verdict,
-    WantScore,
 )
 
 KEPT_UNITS = 8
@@ -37,8 +39,6 @@ KEPT_UNITS = 8
 MOST_UNITS = 48
 KEPT_US = 60_000_000
 """Older units than these are settled for good: what comes for them is not looked into any more."""
-MOST_CANDIDATES = 8
-"""Observations that a new one is compared with."""
 _MOST_EVIDENCE = 16
 _RECENT_UNITS = 6
 
@@ -55,12 +55,16 @@ class ConsistencyEngine:
         graph: Graph | None = None,
         fingerprint: Print | None = None,
         read: Reader | None = None,
+        corrections: Corrections | None = None,
+        misheard: Misheard | None = None,
     ) -> None:
         self.also: tuple[Verdict, ...] = ()
         """Verdicts about later units that the last call changed."""
         self._rules = rules or EngineRules()
         self._conflicts = Conflicts(self._rules, judge, read)
         self._graph = graph
+        self._corrections = corrections
+        self._misheard = misheard
         self._fingerprint = fingerprint
         self._base = Snapshot()
         self._settled = 0
@@ -90,12 +94,22 @@ class ConsistencyEngine:
         """Returns the first of the latest units, and what stands of it and of all since: by id of the observation,
         itself or what was adopted for it. What lost a conflict is not among them."""
         recent = self._units[-KEPT_UNITS:]
-        return recent[0].unit.number if recent else 0, self._readings_before(len(self._units))
+        return recent[0].unit.number if recent else 0, self._readings_before(len(self._units), as_said=True)
+
+    def corrected(self) -> dict[str, str]:
+        """Returns how what was said reads since something of it was corrected, by id of the observation."""
+        said = {one.id: one.text for judged in self._units for one in judged.unit.standing}
+        reads = {key: one.text for judged in self._units for key, one in judged.corrected.items()}
+        return {key: text for key, text in reads.items() if key in said and said[key] != text}
 
     def stands_alone(self, observation: Observation, unit: int) -> bool:
         """Whether nothing is there that may contradict this observation, so that no more need be known of it. What was
         said before in the same way it may correct, which is no contradiction."""
         if any(judged.asked is not None for judged in self._units[-2:]):
+            return False
+        if self._units and self._corrections is not None and self._corrections.concerns(observation.text):
+            return False
+        if self._misheard is not None and self._misheard.concerns(observation, self._rules.lost):
             return False
         others = (one for judged in self._units[-KEPT_UNITS:] for one in judged.unit.observations)
         return not any(
@@ -103,7 +117,7 @@ class ConsistencyEngine:
                 one.modality != observation.modality
                 or (one.id == observation.id and one.revision != observation.revision)
             )
-            and self._is_near(one, observation)
+            and is_near(one, observation, self._rules.compare_us)
             for one in others
         )
 
@@ -125,7 +139,7 @@ class ConsistencyEngine:
                 known = self._answers.setdefault(event.observation_id, Answers())
                 scores = known.second if event.rung == SECOND else known.scores
                 found = {score.text: score for score in event.scores}
-                for text in event.texts or self._wanted_texts(event.observation_id, event.rung):
+                for text in event.texts or wanted_texts(self._units, event.observation_id, event.rung):
                     scores[text] = found.get(text)
                 scores |= found
             case Reheard():
@@ -211,16 +225,20 @@ class ConsistencyEngine:
         before = self._units[at - 1].after if at else self._base
         case = Case(unit, self._readings_before(at), self._rules.policy)
         self._hear_answer(at, case)
+        self._correct(case)
         self._compare_passes(case)
         self._compare(case)
+        self._look_for_lost(case)
         return self._conclude(case, before, at)
 
-    def _readings_before(self, at: int) -> dict[str, Observation]:
-        """What stands of the units before, by id, oldest first."""
+    def _readings_before(self, at: int, as_said: bool = False) -> dict[str, Observation]:
+        """What stands of the units before, by id, oldest first; with what was corrected in it, or as it was said."""
         readings: dict[str, Observation] = {}
         for judged in self._units[max(0, at - KEPT_UNITS) : at]:
             readings |= {one.id: one for one in judged.unit.standing}
             readings |= {key: one for key, one in judged.adopted.items() if key in readings}
+            if not as_said:
+                readings |= {key: one for key, one in judged.corrected.items() if key in readings}
             for lost in judged.superseded:
                 readings.pop(lost, None)
         return readings
@@ -245,6 +263,24 @@ class ConsistencyEngine:
         told = asked.readings[0 if wins is asked.a else 1]
         case.evidence.append(Evidence("answer", float(named is not None), told))
 
+    def _correct(self, case: "Case") -> None:
+        """Puts the values of corrections where they belong; what they correct keeps its words in this unit, since these
+        may have been misheard."""
+        if self._corrections is None:
+            return
+        for one in case.unit.standing:
+            current = case.readings.get(one.id)
+            if current is None or one.modality == "form":
+                continue
+            before = [
+                case.corrected.get(key, said)
+                for key, said in case.readings.items()
+                if key != one.id and place(said) < place(one)
+            ]
+            found = self._corrections.amend(current, before)
+            if found is not None:
+                case.amend(found)
+
     def _compare_passes(self, case: "Case") -> None:
         unit = case.unit
         for one in unit.standing:
@@ -257,7 +293,7 @@ class ConsistencyEngine:
         for new in case.unit.standing:
             if new.id in case.superseded:
                 continue
-            for old_id in self._candidates(case, new):
+            for old_id in case.near(new, self._rules.compare_us):
                 old = case.readings.get(old_id)
                 current = case.readings.get(new.id)
                 if old is None or current is None or old is current:
@@ -271,21 +307,14 @@ class ConsistencyEngine:
                 )
                 case.note(finding, (old, current))
 
-    def _candidates(self, case: "Case", new: Observation) -> list[str]:
-        """The ids of what this observation may restate or correct, the nearest last."""
-        near = [
-            key
-            for key, one in case.readings.items()
-            if key != new.id
-            and key not in case.settled
-            and place(one) < place(new)
-            and self._is_near(one, new)
-        ]
-        return near[-MOST_CANDIDATES:]
-
-    def _is_near(self, old: Observation, new: Observation) -> bool:
-        first, second = (old, new) if old.start_us <= new.start_us else (new, old)
-        return second.start_us - first.stop_us <= self._rules.compare_us
+    def _look_for_lost(self, case: "Case") -> None:
+        """Looks into what was spoken and stands as it was recognised."""
+        if self._misheard is None:
+            return
+        for one in case.unit.standing:
+            if one.modality == "speech" and case.readings.get(one.id) is one:
+                known = self._answers.get(one.id, Answers())
+                case.note(self._misheard.find(Sounding(one, known, self._rules, not case.unit.expired)))
 
     # -- concluding -------------------------------------------------------------------------------------------------
 
@@ -312,7 +341,9 @@ class ConsistencyEngine:
         adopted = tuple((key, one.id) for key, one in case.adopted.items())
         standing = [case.readings[one.id] for one in unit.standing if one.id in case.readings]
         readings = last_passes([*case.commits, *(case.adopted[key] for key in case.adopted), *standing])
-        tokens = newest_of_each_slot(one for reading in readings for one in reading.tokens)
+        tokens = newest_of_each_slot(
+            one for reading in readings for one in case.corrected.get(reading.id, reading).tokens
+        )
         if tokens and self._graph is not None:
             around = Surroundings((*case.commits, *standing), self._recent(at), before.tokens)
             found = self._graph.check(tokens, around)
@@ -333,6 +364,7 @@ class ConsistencyEngine:
             prints=tuple(map(self._fingerprint, standing)) if self._fingerprint is not None else (),
         )
         judged.after = before.commit(change)
+        judged.corrected = case.corrected
 
     def _recent(self, at: int) -> tuple[Past, ...]:
         known = self._readings_before(at)
@@ -357,9 +389,3 @@ class ConsistencyEngine:
             del self._units[0]
             for one in oldest.unit.observations:
                 self._answers.pop(one.id, None)
-
-    def _wanted_texts(self, observation_id: str, rung: int) -> Iterable[str]:
-        for judged in self._units:
-            for want in wants_of(judged.verdict):
-                if isinstance(want, WantScore) and (want.observation_id, want.rung) == (observation_id, rung):
-                    yield from want.texts

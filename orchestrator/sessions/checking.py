@@ -47,7 +47,13 @@ class Checker:
         rules = out.rules.consistency
         self._rules = rules
         self._engine = ConsistencyEngine(
-            rules.engine, rules.judge, rules.graph, rules.fingerprint, rules.read
+            rules.engine,
+            rules.judge,
+            rules.graph,
+            rules.fingerprint,
+            rules.read,
+            rules.corrections,
+            rules.misheard,
         )
         self._understanding = Understanding(out)
         self._sources: OrderedDict[str, Source] = OrderedDict()
@@ -243,8 +249,7 @@ class Checker:
     def _carry_out(self, unit: int, verdict: Verdict) -> None:
         told = self._verdicts.get(unit)
         before = None if told is None else told.verdict
-        if told is None or verdict != before:
-            self._show(unit, verdict, told)
+        self._show(unit, verdict, told)
         match verdict:
             case Suspect() | Freeze():
                 for source in self._of(unit):
@@ -265,6 +270,7 @@ class Checker:
         """What stands goes into the conversation; a unit's words may now be answered."""
         self._deadlines.pop(unit, None)
         first, standing = self._engine.standing()
+        corrected = self._engine.corrected()
         for source in list(self._sources.values()):
             if source.unit != unit and (source.unit < first or source.unit in self._deadlines):
                 continue
@@ -273,6 +279,7 @@ class Checker:
                 continue
             reading = standing.get(source.id)
             self._set_aside(source, reading)
+            self._conversation.reword(source.item_id, corrected.get(source.id))
             text = source.text if reading is None or source.modality != "speech" else reading.text
             self._settle(source, text)
 

@@ -3,7 +3,9 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from consistency.corrections import Corrections
 from consistency.judge import Graph, Judge
+from consistency.misheard import Misheard
 from consistency.observation import Observation
 from consistency.policy import EngineRules
 from consistency.reading import Reader
@@ -21,7 +23,8 @@ class ConsistencyRules:
     """Whether what a user says in several ways is held against each other, and by whom.
 
     deadline_us: what is not settled by then is answered all the same, unverified. `judge` None compares nothing,
-    `graph` None checks no tokens. `read` tells values that are the same in other words. `asks`: the user may be asked,
+    `graph` None checks no tokens, `corrections` None finds no home for "no, fifteen". `read` tells values that are the
+    same in other words. `misheard` None looks for no slot that was lost in recognition. `asks`: the user may be asked,
     where the server answers by itself.
     """
 
@@ -31,7 +34,9 @@ class ConsistencyRules:
     asks: bool = False
     judge: Judge | None = None
     graph: Graph | None = None
+    corrections: Corrections | None = None
     read: Reader | None = None
+    misheard: Misheard | None = None
     fingerprint: Callable[[Observation], bytes] | None = None
 
 

@@ -4,8 +4,10 @@ from dataclasses import replace
 from functools import lru_cache
 
 from consistency.connected import ConnectedTokens
+from consistency.corrections import Corrections
 from consistency.distance import TextJudge
 from consistency.fingerprint import versioned
+from consistency.misheard import Misheard
 from consistency.observation import Fact
 from consistency.policy import EngineRules
 from consistency.related import relation
@@ -37,11 +39,14 @@ def consistency_rules(settings: Settings) -> ConsistencyRules:
     rules = ConsistencyRules(wanted.enabled, engine, ms(wanted.deadline_ms), asks=wanted.policy == "ask")
     if not wanted.enabled:
         return rules
-    domain = domain_from(domain_tree(settings.workers.understand))
+    ontology = ontology_of(domain_from(domain_tree(settings.workers.understand)))
+    judge, graph = SoundJudge(TextJudge()), ConnectedTokens(ontology, read_facts, relation)
     return replace(
         rules,
-        judge=SoundJudge(TextJudge()),
-        graph=ConnectedTokens(ontology_of(domain), read_facts, relation),
+        judge=judge,
+        graph=graph,
+        misheard=Misheard(judge, graph, read_facts),
+        corrections=Corrections(ontology, read_facts),
         read=read_facts,
         fingerprint=versioned,
     )

@@ -1,8 +1,9 @@
 """What holds of the engine whatever is said, in whatever order it comes in, and whatever those who measure think."""
 
 import random
+from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from zlib import crc32
 
 from hypothesis import given, settings
@@ -10,14 +11,17 @@ from hypothesis import strategies as st
 
 from consistency.case import wants_of
 from consistency.engine import ConsistencyEngine
-from consistency.observation import Modality, Observation
+from consistency.misheard import Misheard
+from consistency.observation import Modality, Observation, Word
 from consistency.policy import EngineRules, Policy
-from consistency.verdict import Reheard, Scores, Verdict, WantScore
+from consistency.verdict import Freeze, Reheard, Scores, Verdict, WantScore
 from tests.consistency.saying import form, said, scored, slot
-from tests.fakes.judges import DrawnGraph, DrawnJudge
+from tests.fakes.judges import DrawnDoubt, DrawnGraph, DrawnJudge, ListedDomain
 
 TURN_S = 4.0
-WORDS = ("set it to fifteen", "set it to fifty", "fifty", "seven", "no, eight", "call mum", "")
+WORDS = (
+    "set it to fifteen", "set it to fifty", "fifty", "seven", "no, eight", "call mum", "", "at 7", "at 8"
+)  # fmt: skip
 MODALITIES: tuple[Modality, ...] = ("speech", "text", "caption", "form")
 NOW = 1_000_000_000
 
@@ -43,20 +47,25 @@ def conversations(draw: st.DrawFn, units: int = 5) -> list[Said]:
                 log.append(Said(unit, form(at, id=name, time=draw(st.sampled_from(["7", "8"])))))
                 continue
             text = draw(st.sampled_from(WORDS))
-            tokens = (slot("time", draw(st.sampled_from("78"))),) if draw(st.booleans()) else ()
+            named = "7" if "7" in text else "8" if "8" in text else draw(st.sampled_from("78"))
+            tokens = (slot("time", named),) if draw(st.booleans()) else ()
             passes = draw(st.integers(1, 2)) if modality == "speech" else 1
             for revision in range(passes):
                 words = text if revision == passes - 1 else draw(st.sampled_from(WORDS))
-                log.append(Said(unit, said(words, at, modality, name, tokens, revision)))
+                one = said(words, at, modality, name, tokens, revision)
+                if modality == "speech":
+                    one = replace(one, words=(Word(words, 0.5, one.start_us, one.stop_us),), intent="book")
+                log.append(Said(unit, one))
     return log
 
 
 def an_engine(policy: Policy = "later") -> ConsistencyEngine:
     return ConsistencyEngine(
-        EngineRules(policy=policy, suspect=0.3, freeze=0.6),
+        EngineRules(policy=policy, suspect=0.3, freeze=0.6, rungs=(1, 2, 3)),
         DrawnJudge(),
         DrawnGraph(),
         lambda one: one.text.encode(),
+        misheard=Misheard(DrawnDoubt(), ListedDomain({"time": {"ten": "10"}, "who": {"tom": "tom"}})),
     )
 
 
@@ -72,9 +81,13 @@ def answer(engine: ConsistencyEngine, order: random.Random, units: Iterable[int]
     ]:
         want = order.choice(wants)
         if isinstance(want, WantScore):
-            drawn = [(text, chance(text, want.observation_id)) for text in want.texts]
-            scores = tuple(scored(text, -(seed % 200) / 10) for text, seed in drawn if seed % 8)
-            engine.observe(Scores(want.observation_id, scores, want.texts), NOW)
+            drawn = [(text, chance(text, want.observation_id, want.rung)) for text in want.texts]
+            scores = tuple(
+                replace(scored(text, -(seed % 200) / 10), rung=want.rung, apart=(("a", "b", -1.0),))
+                for text, seed in drawn
+                if seed % 8
+            )
+            engine.observe(Scores(want.observation_id, scores, want.texts, want.rung), NOW)
         else:
             seed = chance(want.observation_id, want.rung)
             heard = (
@@ -102,6 +115,72 @@ def state(engine: ConsistencyEngine, log: list[Said]) -> tuple[object, list[Verd
 
 
 POLICIES: st.SearchStrategy[Policy] = st.sampled_from(["later", "typed", "confirmed", "ask"])
+
+
+EVENTFUL = {
+    "Suspect": 0.3, "Freeze": 0.15, "Ask": 0.15, "RollBack": 0.15, "realigned": 0.1, "superseded": 0.2,
+    "form frozen": 0.03, "second recogniser": 0.08, "judged again": 0.08, "recognised again": 0.08,
+    "lost slot": 0.1, "heard again": 0.05,
+}  # fmt: skip
+"""What has to come up in at least so many of the conversations that the properties are held on."""
+
+
+def test_conversations_of_these_properties_come_to_what_they_are_about() -> None:
+    """A property that nothing tries to break holds of anything: freezes, roll backs, realigned utterances, forms
+    against speech, lost slots, second recognisers and latecomers come up often in what is drawn."""
+    seen: Counter[str] = Counter()
+    drawn: list[int] = []
+
+    @given(conversations(), POLICIES, st.integers(0, 1_000))
+    @settings(max_examples=200, deadline=None, database=None, derandomize=True)
+    def draw(log: list[Said], policy: Policy, seed: int) -> None:
+        watched = Watched(an_engine(policy))
+        order = random.Random(seed)
+        shuffled = list(log)
+        order.shuffle(shuffled)
+        play(watched, shuffled, seed)
+        drawn.append(seed)
+        seen.update(watched.came_up)
+
+    draw()
+    shares = {name: seen[name] / len(drawn) for name in EVENTFUL}
+    assert {name: share for name, share in shares.items() if share < EVENTFUL[name]} == {}
+
+
+class Watched(ConsistencyEngine):
+    """An engine that notes what its verdicts come to."""
+
+    def __init__(self, engine: ConsistencyEngine) -> None:
+        self.__dict__.update(engine.__dict__)
+        self.came_up: set[str] = set()
+
+    def observe(
+        self, event: Observation | Scores | Reheard, now_us: int, unit: int = 0, asks: bool = False
+    ) -> Verdict:
+        verdict = super().observe(event, now_us, unit, asks)
+        if self.also:
+            self.came_up.add("judged again")
+        for one in (verdict, *self.also):
+            self.came_up |= {type(one).__name__, *_named(one)}
+        return verdict
+
+
+def _named(verdict: Verdict) -> Iterable[str]:
+    reasons = {reason.name for reason in verdict.evidence}
+    if getattr(verdict, "adopted", ()):
+        yield "realigned"
+    if getattr(verdict, "superseded", ()):
+        yield "superseded"
+    if isinstance(verdict, Freeze) and "slot" in reasons:
+        yield "form frozen"
+    if "second_score" in reasons:
+        yield "second recogniser"
+    if "recognised_again" in reasons:
+        yield "recognised again"
+    if "lost_slot" in reasons:
+        yield "lost slot"
+    if "heard_again" in reasons:
+        yield "heard again"
 
 
 @given(conversations(), POLICIES, st.randoms(use_true_random=False))
