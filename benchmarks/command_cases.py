@@ -21,8 +21,7 @@ _SLOTS = {"coffeeDrink": "drink", "size": "size", "roast": "roast", "numberOfSho
 """Slots of the recordings that are looked at. Amounts of milk and sugar are free words."""
 
 _RECORDED: tuple[tuple[Way, int | None, str], ...] = (
-    ("spoken", None, "none"), ("spoken", 10, "babble"), ("spoken", 5, "real"), ("form_same", 5, "babble"),
-    ("form_slip", 10, "real"),
+    ("spoken", 10, "babble"), ("spoken", 5, "real"), ("form_slip", 10, "real"),
 )  # fmt: skip
 """Each recording is played so: how else it comes in, and in which noise."""
 

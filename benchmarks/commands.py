@@ -5,9 +5,10 @@ import math
 import os
 import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 from itertools import zip_longest
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TextIO
 
 import typer
 from rich.console import Console
@@ -101,8 +102,6 @@ def command(
     console.print(f"{left_out} commands were left out: the server does not understand their true words.")
     outcome.claims += claims(judged)
     outcome.show(console)
-    if cases is not None:
-        cases.write_text("".join(json.dumps(one.as_plain()) + "\n" for one in judged))
     if plot is not None:
         from benchmarks.commands_plot import draw
 
@@ -112,10 +111,15 @@ def command(
 
 
 def play(
-    chosen: Sequence[Case], models: Models, seed: int, console: Console, minutes: float | None = None
+    chosen: Sequence[Case],
+    models: Models,
+    seed: int,
+    console: Console,
+    minutes: float | None = None,
+    file: TextIO | None = None,
 ) -> tuple[list[Judged], int]:
-    """Plays commands in every arm, as long as there is time; returns what came of them, and how many no recogniser
-    could have helped."""
+    """Plays commands in every arm, as long as there is time, and writes each to the file; returns what came of them,
+    and how many no recogniser could have helped."""
     judged, left_out = [], 0
     end_s = time.monotonic() + (math.inf if minutes is None else 60 * minutes)
     for case in track(chosen, "commands", console=console, transient=True):
@@ -124,6 +128,8 @@ def play(
         if understood_rightly(case.line, models):
             went = {arm: converse(case.line, arm, models, case.speak, seed) for arm in ARMS}
             judged.append(Judged(case, went))
+            if file is not None:
+                print(json.dumps(judged[-1].as_plain()), file=file, flush=True)
         else:
             left_out += 1
     return judged, left_out
