@@ -81,12 +81,11 @@ def command(
     }
     outcome = Outcome("commands", arguments)
     try:
-        chosen = [
-            one for name in HALVES if half in (name, "both") for one in drawn(limit, seed, name, studio)
-        ]
+        kinds = [list(drawn(limit, seed, name, studio)) for name in HALVES if half in (name, "both")]
         if half != "tuned":
-            chosen += recorded(studio, limit)
-        judged, left_out = play(chosen, models, seed, console)
+            kinds.append(list(recorded(studio, limit)))
+        with cases.open("w") if cases else nullcontext() as file:
+            judged, left_out = play(_in_turn(kinds), models, seed, console, minutes, file)
     except (ChoraleError, OSError) as error:
         console.print(f"{error}", highlight=False)
         raise typer.Exit(2) from None
