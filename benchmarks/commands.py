@@ -6,7 +6,6 @@ import os
 import time
 from collections.abc import Sequence
 from contextlib import nullcontext
-from itertools import zip_longest
 from pathlib import Path
 from typing import Annotated, TextIO
 
@@ -135,8 +134,11 @@ def play(
 
 
 def _in_turn(kinds: Sequence[Sequence[Case]]) -> list[Case]:
-    """Returns cases of all kinds, one of each after the other: a run that ends early has some of all."""
-    return [one for some in zip_longest(*kinds) for one in some if one is not None]
+    """Returns cases of all kinds, evenly spread: a run that ends early has some of all."""
+    placed = [
+        ((at + 0.5) / len(kind), number, at) for number, kind in enumerate(kinds) for at in range(len(kind))
+    ]
+    return [kinds[number][at] for _, number, at in sorted(placed)]
 
 
 def shown(found: Sequence[Row]) -> list[Row]:
