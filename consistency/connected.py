@@ -3,6 +3,7 @@
 The engine keeps the conversation; a context is built from what it shows, which is bounded, for every check.
 """
 
+import datetime
 from collections.abc import Iterable, Mapping
 
 from consistency.context import KEPT_VALUES, RECENT_TURNS, Context, Shown, Turn
@@ -30,13 +31,15 @@ class ConnectedTokens:
 
     def __init__(self, ontology: Ontology, reader: Reader, related: Related, today: Today = None) -> None:
         self._ontology = ontology
+        self._today = today
         self._graph = SlotIntentGraph(ontology, reader, related, today)
 
     def check(self, tokens: tuple[Token, ...], surroundings: Surroundings) -> Connectivity:
         """Returns how well new tokens hang together with their unit, the turns before and what is committed."""
         context = self.context(surroundings)
         turn = Turn("user", _joined(surroundings.said), tokens, _given(surroundings.said))
-        found = self._graph.judge(context, turn)
+        today = datetime.date.fromisoformat(surroundings.today) if surroundings.today else self._today
+        found = self._graph.on(today).judge(context, turn)
         weakest = found.weakest
         if weakest is None or weakest.value >= 1:
             return Connectivity(found.value)
@@ -126,9 +129,12 @@ def _joined(said: Iterable[Observation]) -> Reading:
 
 
 def _given(said: Iterable[Observation]) -> Mapping[str, float]:
-    """Marks the values that somebody filled in or that were read from the text: they are evidence of themselves."""
+    """Returns what the turn's texts are like, and marks the values that somebody filled in or that were read from the
+    text: they are evidence of themselves."""
     found: dict[str, float] = {}
     for one in said:
+        for name, cosine in one.likeness:
+            found[name] = max(cosine, found.get(name, cosine))
         for token in one.tokens:
             if token.value and one.modality == "form":
                 found[f"form:{token.slot}={token.value}"] = 1.0

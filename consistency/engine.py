@@ -345,7 +345,9 @@ class ConsistencyEngine:
             one for reading in readings for one in case.corrected.get(reading.id, reading).tokens
         )
         if tokens and self._graph is not None:
-            around = Surroundings((*case.commits, *standing), self._recent(at), before.tokens)
+            around = Surroundings(
+                (*case.commits, *standing), self._recent(at), before.tokens, self._rules.today
+            )
             found = self._graph.check(tokens, around)
             evidence = (Evidence("connectivity", round(found.value, 4)), *found.evidence, *evidence)
             if found.value < self._rules.connectivity:

@@ -8,6 +8,7 @@ The graph holds only the window that a `Context` keeps, so a verdict costs the s
 
 import math
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -101,6 +102,14 @@ class SlotIntentGraph:
         self._reader = lru_cache(maxsize=READINGS)(reader)
         self._related = related
         self._today = today
+
+    def on(self, today: Today) -> "SlotIntentGraph":
+        """Returns the same graph on another day; what has been read stays known."""
+        if today == self._today:
+            return self
+        other = copy(self)
+        other._today = today
+        return other
 
     def read(self, text: str) -> Reading:
         """Returns the reading of a text, as turns want it."""

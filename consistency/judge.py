@@ -36,12 +36,13 @@ class Surroundings:
     """What tokens of a unit may hang on to.
 
     `said`: the observations of their own unit. `recent`: the turns before, oldest first. `committed`: the tokens that
-    hold, oldest first.
+    hold, oldest first. `today`: the day as ISO 8601, empty where it is not known.
     """
 
     said: tuple[Observation, ...] = ()
     recent: tuple[Past, ...] = ()
     committed: tuple[Token, ...] = ()
+    today: str = ""
 
 
 @dataclass(frozen=True, slots=True)

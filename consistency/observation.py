@@ -67,7 +67,8 @@ class Observation:
     `normal` is the normalised text (lower case, digits, contractions opened). `vector` is the whitened sentence vector:
     int16, `VECTOR_DIMENSIONS` long and of length `VECTOR_ONE`, empty where there is none. `prosody` are standardised
     numbers, empty where there was no sound: an absent modality is never a measured zero. `log_probability` is the
-    recogniser's mean per token, `revision` counts the passes over one utterance (draft, final, repeated).
+    recogniser's mean per token, `likeness` cosines with what
+    a domain describes (`rules.Likeness`), `revision` counts the passes over one utterance (draft, final, repeated).
     `alternatives` are the recogniser's likeliest texts with the logarithms of their probabilities, where it was asked.
     """
 
@@ -87,6 +88,7 @@ class Observation:
     no_speech_probability: float = 0.0
     prosody: tuple[float, ...] = ()
     revision: int = 0
+    likeness: tuple[tuple[str, float], ...] = ()
     alternatives: tuple[tuple[str, float], ...] = ()
 
 

@@ -25,7 +25,7 @@ class EngineRules:
     be recognised again, in order; the second recogniser is asked where one leaves a pair suspect. lost: chance above
     which a slot's value counts as misheard (1: not looked into). fits, unlikely: log likelihood ratios of a forced text
     against what was recognised; from `fits` up it was said, from `unlikely` down it was not, between them the
-    recogniser is asked again.
+    recogniser is asked again. today: the day on which it was said (ISO 8601), empty where nobody knows.
     """
 
     policy: Policy = "later"
@@ -37,6 +37,7 @@ class EngineRules:
     lost: float = 0.5
     fits: float = -3.0
     unlikely: float = -12.0
+    today: str = ""
 
 
 def place(observation: Observation) -> tuple[int, int, int, str, int]:

@@ -4,7 +4,7 @@ An adapter implements one of these Protocols; `adapters/registry.py` maps a conf
 mono int16 numpy arrays with the sample rate beside it; recognisers take 16 kHz.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
@@ -247,12 +247,14 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class Understanding:
-    """What a text means: its vector, best intent (None where nothing fits) with confidence, and slots."""
+    """What a text means: its vector, best intent (None where nothing fits) with confidence, and slots. `likeness`: how
+    like it is to each intent and service of the domain (cosines), as ``intent:SERVICE.NAME`` and ``service:NAME``."""
 
     vector: NDArray[np.float32]
     intent: str | None = None
     confidence: float = 0.0
     slots: tuple[Slot, ...] = ()
+    likeness: Mapping[str, float] = field(default_factory=dict)
 
 
 class Understander(Protocol):

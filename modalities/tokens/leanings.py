@@ -39,10 +39,11 @@ class Leaning:
         """Returns what is to be added to the likeness of a text and an example."""
         axes = {axis for axis, _ in self.sides} & {axis for axis, _ in example.sides}
         shared = {axis for axis, _ in self.sides & example.sides}
-        change = -DENIED if self.is_denied != example.is_denied else 0.0
-        if axes - shared:
-            return change - OPPOSED
-        return change + (SAME_SIDE if shared else 0.0)
+        if not axes:
+            return -DENIED if self.is_denied != example.is_denied else 0.0
+        # What is not to be on is to be off.
+        is_opposed = bool(axes - shared) != (self.is_denied != example.is_denied)
+        return -OPPOSED if is_opposed else SAME_SIDE
 
 
 def leaning(text: str) -> Leaning:

@@ -36,6 +36,11 @@ class ExampleUnderstander:
         self._first_of = np.cumsum([0, *counts[:-1]])
         self._leanings = [leaning(example) for example in examples]
         self._slots = tuple((domain.slots or {}).values())
+        told = descriptions(domain)
+        self._described = tuple(told)
+        self._descriptions = (
+            embedder.embed(list(told.values())) if told else np.zeros((0, embedder.dimensions), np.float32)
+        )
         self._examples = (
             embedder.embed(examples) if examples else np.zeros((0, embedder.dimensions), np.float32)
         )
@@ -55,7 +60,21 @@ class ExampleUnderstander:
     ) -> Understanding:
         intent, confidence = self._intent(text, meant, of_meaning)
         slots = find_slots(text, self._domain.slots_of(intent))
-        return Understanding(vector, intent.name if intent else None, confidence, slots)
+        return Understanding(
+            vector, intent.name if intent else None, confidence, slots, self._likeness(of_meaning)
+        )
+
+    def _likeness(self, vector: NDArray[np.float32]) -> dict[str, float]:
+        """Cosines with what is described; an intent is also what its examples are."""
+        if not self._domain.intents:
+            return {}
+        described = (self._descriptions @ vector).tolist()
+        found = {name: float(much) for name, much in zip(self._described, described, strict=True)}
+        near = np.maximum.reduceat(self._examples @ vector, self._first_of).tolist()
+        for intent, much in zip(self._domain.intents, near, strict=True):
+            name = f"intent:{intent.service}.{intent.name}"
+            found[name] = max(float(much), found.get(name, -1.0))
+        return found
 
     def _intent(self, text: str, meant: str, vector: NDArray[np.float32]) -> tuple[Intent | None, float]:
         """Returns the intent with the nearest example and its likeness; none where it is far or not clearly ahead. What
@@ -80,6 +99,17 @@ class ExampleUnderstander:
         if not (is_near or is_ahead):
             return None, 0.0
         return intents[int(order[0])], min(best, 1.0)
+
+
+def descriptions(domain: Domain) -> dict[str, str]:
+    """Returns the sentences in which a domain tells its services and intents, by the names of `Understanding.likeness`.
+    Services without intents are nobody's."""
+    found: dict[str, str] = {}
+    services = domain.services or {}
+    for intent in domain.intents:
+        found.setdefault(f"service:{intent.service}", services.get(intent.service, ""))
+        found[f"intent:{intent.service}.{intent.name}"] = intent.description
+    return {name: text for name, text in found.items() if text}
 
 
 def find_slots(text: str, types: Sequence[SlotType]) -> tuple[Slot, ...]:

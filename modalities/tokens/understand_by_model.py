@@ -7,6 +7,7 @@ same.
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,7 +63,8 @@ class ModelUnderstander:
         )
         completion = self._model.generate(prompt, _take)
         arguments = next((call.arguments for call in completion.tool_calls if call.name == TOOL), "")
-        return understanding_from(arguments, text, by_example.vector, self._domain) or by_example
+        found = understanding_from(arguments, text, by_example.vector, self._domain)
+        return by_example if found is None else replace(found, likeness=by_example.likeness)
 
 
 def schema_of(domain: Domain) -> dict[str, object]:

@@ -188,7 +188,8 @@ class FactFound(Struct, frozen=True, array_like=True):
 
 class Understood(Struct, frozen=True, tag="understood", omit_defaults=True):
     """The answer to one `Understand`. `vector`: int16 little-endian, each = round(32767 · component). `normal`: the
-    form in which the text is compared (`modalities.text.facts.normal_form`)."""
+    form in which the text is compared (`modalities.text.facts.normal_form`). `likeness`: cosines with what the domain
+    describes, in 1/10,000."""
 
     job_id: str
     vector: bytes = b""
@@ -197,6 +198,7 @@ class Understood(Struct, frozen=True, tag="understood", omit_defaults=True):
     slots: tuple[SlotFound, ...] = ()
     normal: str = ""
     facts: tuple[FactFound, ...] = ()
+    likeness: dict[str, int] = {}
 
 
 class ReplyText(Struct, frozen=True, tag="reply_text"):

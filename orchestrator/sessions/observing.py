@@ -84,6 +84,9 @@ def observation(
         log_probability=0.0 if report is None else report.average_logprob,
         no_speech_probability=0.0 if report is None else report.no_speech_probability,
         revision=source.revision,
+        likeness=()
+        if found is None
+        else tuple((name, much / 10_000) for name, much in found.likeness.items()),
         alternatives=()
         if report is None
         else tuple((one.text, one.log_probability) for one in report.alternatives),

@@ -15,7 +15,7 @@ from orchestrator.scheduling.job import Tier
 from orchestrator.sessions.figures import EarlyFigures
 from orchestrator.sessions.intake import Detector
 from orchestrator.sessions.links import LinkKind, SessionPort, SessionRequest
-from orchestrator.sessions.rules import SessionRules
+from orchestrator.sessions.rules import SessionRules, on_day
 from orchestrator.sessions.runner import SessionRunner
 from orchestrator.sessions.tap import Recorder
 from orchestrator.wire.session import Session as SessionView
@@ -151,7 +151,7 @@ class Registry:
         runner = SessionRunner(
             view,
             session_secret(),
-            replace(settings.rules, tier=Tier(request.tier)),
+            replace(on_day(settings.rules, time.time()), tier=Tier(request.tier)),
             self._clock,
             self._dispatcher,
             self._detector,

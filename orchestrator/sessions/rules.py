@@ -1,7 +1,8 @@
 """The numbers a session lives by. Set once from the configuration; a heart never reads settings."""
 
+import datetime
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from consistency.corrections import Corrections
 from consistency.judge import Graph, Judge
@@ -71,3 +72,11 @@ class SessionRules:
     speech_output: bool = True
     early_replies: bool = True
     consistency: ConsistencyRules = field(default_factory=ConsistencyRules)
+
+
+def on_day(rules: SessionRules, unix_s: float) -> SessionRules:
+    """Returns the rules of a session that begins then: what "tomorrow" means is known from the day, by local time. It
+    is a rule, not a clock: a recorded session keeps its day."""
+    day = datetime.datetime.fromtimestamp(unix_s).astimezone().date().isoformat()
+    consistency = rules.consistency
+    return replace(rules, consistency=replace(consistency, engine=replace(consistency.engine, today=day)))

@@ -10,9 +10,10 @@ from consistency.fingerprint import versioned
 from consistency.misheard import Misheard
 from consistency.observation import Fact
 from consistency.policy import EngineRules
-from consistency.related import relation
+from consistency.related import lexicon, relation
 from consistency.sound import SoundJudge
-from modalities.text.facts import facts_of
+from consistency.whitening import shipped
+from modalities.text.facts import facts_and_form, facts_of
 from modalities.tokens.ontology import domain_from
 from orchestrator.clock import ms
 from orchestrator.sessions.domain_ontology import ontology_of
@@ -35,10 +36,12 @@ def consistency_rules(settings: Settings) -> ConsistencyRules:
         connectivity=wanted.connectivity,
         compare_us=ms(wanted.compare_ms),
         rungs=(1, 2, 3) if second else (1, 2),
+        lost=wanted.lost,
     )
     rules = ConsistencyRules(wanted.enabled, engine, ms(wanted.deadline_ms), asks=wanted.policy == "ask")
     if not wanted.enabled:
         return rules
+    _read_tables()
     ontology = ontology_of(domain_from(domain_tree(settings.workers.understand)))
     judge, graph = SoundJudge(TextJudge()), ConnectedTokens(ontology, read_facts, relation)
     return replace(
@@ -50,6 +53,13 @@ def consistency_rules(settings: Settings) -> ConsistencyRules:
         read=read_facts,
         fingerprint=versioned,
     )
+
+
+def _read_tables() -> None:
+    """Reads the tables of words now: no turn is to wait for them."""
+    lexicon()
+    shipped()
+    facts_and_form("no, not on friday at seven")
 
 
 @lru_cache(maxsize=_READ_TEXTS)

@@ -25,7 +25,7 @@ class TextUnderstander:
     def probe(self) -> str:
         """Understands a greeting, and reads the tables that the first text would wait for."""
         (found,) = self._understander.understand(["hello there"])
-        facts_and_form("hello there")
+        understood("", "no, hello there", found)
         return f"{type(self._understander).__name__}, {len(found.vector)} dimensions"
 
     def do(self, tasks: Sequence[Task], tell: Tell, wanted: Wanted) -> None:
@@ -44,7 +44,10 @@ def understood(job_id: str, text: str, found: Understanding) -> Understood:
     )
     facts, normal = facts_and_form(text)
     named = tuple(FactFound(fact.kind, fact.value, fact.start, fact.stop) for fact in facts)
-    return Understood(job_id, vector.tobytes(), found.intent, found.confidence, slots, normal, named)
+    likeness = {name: round(10_000 * much) for name, much in found.likeness.items()}
+    return Understood(
+        job_id, vector.tobytes(), found.intent, found.confidence, slots, normal, named, likeness
+    )
 
 
 def whitened(vector: NDArray[np.float32]) -> NDArray[np.int16]:

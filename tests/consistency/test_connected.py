@@ -1,10 +1,13 @@
 """The engine's question to the graph: new tokens, and what is around them."""
 
+from dataclasses import replace
+
 from consistency.connected import ConnectedTokens, slots_asked_in
 from consistency.judge import Past, Surroundings
 from consistency.observation import Observation, Token
 from consistency.ontology import Ontology
 from consistency.related import relation
+from orchestrator.settings.agreement import read_facts
 from tests.consistency.dialogue import ONTOLOGY, TRAINS, reader, train
 
 GRAPH = ConnectedTokens(ONTOLOGY, reader, relation)
@@ -64,3 +67,30 @@ def test_slots_asked_in_a_question_by_their_words_and_kinds() -> None:
     assert slots_asked_in(["At what time?"], TRAINS) == {"time"}
     assert slots_asked_in(["Your bags are booked."], TRAINS) == set()
     assert slots_asked_in(["How many bags?"], None) == set()
+
+
+def test_check_knows_what_tomorrow_is_where_the_day_is_known() -> None:
+    """A form's date is borne out by "tomorrow" on the day before, spoken against a week before, open without a day."""
+    graph = ConnectedTokens(ONTOLOGY, read_facts, relation)
+    text = "a train to Austin tomorrow"
+    spoken = Observation("o1", "text", 0, 1, text, facts=read_facts(text))
+    token = train("day", "2026-03-07")
+    day_before, week_before, unknown = (
+        graph.check((token,), Surroundings((spoken, filled(token)), today=day)).value
+        for day in ("2026-03-06", "2026-02-28", "")
+    )
+    assert week_before < 0.6 < day_before
+    assert week_before < unknown <= day_before
+
+
+def test_check_holds_a_new_intent_against_what_the_words_are_like() -> None:
+    """Words that are like the intent bear it out, words that are like another one do not; unmeasured lies between."""
+    token = train("day", "March 7")
+    ours, other = "intent:trains.find_train", "intent:hotels.find_hotel"
+    values = []
+    for cosines in ((0.9, 0.1), (0.05, 0.7)):
+        like = ((ours, cosines[0]), (other, cosines[1]), ("service:trains", 0.05), ("service:hotels", 0.05))
+        spoken = replace(said("on March 7"), likeness=like)
+        values.append(GRAPH.check((token,), Surroundings((spoken, filled(token)))).value)
+    unmeasured = GRAPH.check((token,), Surroundings((said("on March 7"), filled(token)))).value
+    assert values[1] < 0.6 <= unmeasured < values[0]
