@@ -1,5 +1,6 @@
 """What a conversation came to, from its journal: who said what, and what the server made of it. Pure."""
 
+import re
 from dataclasses import dataclass
 
 import msgspec
@@ -24,6 +25,20 @@ _TOLD = (
     *EXTENSION_EVENTS,
 )
 """Events for everyone that stand in the time line."""
+
+
+VERDICTS = {
+    "accept": "accepted",
+    "suspect": "suspect, it is looked into",
+    "freeze": "frozen, nothing of it counts until that is settled",
+    "ask": "only the user can tell, and is asked",
+    "roll_back": "rolled back",
+}
+"""What a verdict means."""
+
+MOST_REASONS = 4
+_OF_ITEM = re.compile(r"^(\w+) of \S+ in \S+$")
+_OF_BEFORE = r"\1 of what came before"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,18 +69,29 @@ class Told:
                 assert isinstance(response, dict)
                 return f"response {response.get('status')}"
             case "conversation.item.input_audio_transcription.completed":
-                return f"understood: {event.get('transcript')}"
+                return f"heard: {event.get('transcript')}"
             case "chorale.verdict":
-                return f"verdict on turn {event.get('unit')}: {event.get('verdict')}{_why(event)}"
-            case "chorale.frozen" | "chorale.rolled_back":
-                return f"{self.type.removeprefix('chorale.')} turn {event.get('unit')}{_why(event)}"
+                verdict = str(event.get("verdict"))
+                said = f"turn {event.get('unit')}: {VERDICTS.get(verdict, verdict)}"
+                return (
+                    f"{said}, unverified{_why(event)}"
+                    if verdict == "accept" and event.get("verified") is False
+                    else said + _why(event)
+                )
+            case "chorale.frozen":
+                return f"turn {event.get('unit')} is frozen{_why(event)}"
+            case "chorale.rolled_back":
+                return f"what turn {event.get('unit')} has filled in leaves{_why(event)}"
             case "chorale.realigned":
-                return f"realigned: {event.get('previous')} → {event.get('transcript')}"
+                return f"corrected: {event.get('previous')} → {event.get('transcript')}"
             case "chorale.token":
                 slots = event.get("slots")
                 found = slots if isinstance(slots, list | tuple) else ()
-                named = ", ".join(f"{slot['name']}={slot['value']}" for slot in found)
-                return f"token {event.get('intent') or '–'} {named}".rstrip()
+                named = ", ".join(f"{slot['name']} = {slot['value']}" for slot in found)
+                intent = event.get("intent")
+                return (
+                    f"noted: {', '.join([str(intent)] * bool(intent) + [named] * bool(named)) or 'nothing'}"
+                )
             case _:
                 return self.type
 
@@ -73,7 +99,30 @@ class Told:
 def _why(event: dict[str, object]) -> str:
     evidence = event.get("evidence")
     found = evidence if isinstance(evidence, list | tuple) else ()
-    return "".join(f"; {one['name']} {one['value']} {one['about']}".rstrip() for one in found[:3])
+    told = list(dict.fromkeys(_reason(one["name"], one["value"], one["about"]) for one in found))
+    told = [one for one in told if ", " in one or not one.startswith("D ")] or told
+    return f" ({'; '.join(told[:MOST_REASONS])})" if told else ""
+
+
+def _reason(name: str, value: float, about: str) -> str:
+    """Says one piece of evidence in words; its number stays, for who compares it with the thresholds."""
+    match name:
+        case "distance" if about:
+            return f"D {value:.2f}, {_OF_ITEM.sub(_OF_BEFORE, about)}"
+        case "distance":
+            return f"D {value:.2f}"
+        case "relation":
+            return about
+        case "connectivity":
+            return f"hangs together {value:.2f}"
+        case "token":
+            return f"weakest {about}"
+        case "forced_score":
+            return f"the sound gives “{about}” {value:+.1f}"
+        case "sound":
+            return f"the sound says {about}"
+        case _:
+            return f"{name.replace('_', ' ')} {about}" if about else f"{name.replace('_', ' ')} {value:g}"
 
 
 @dataclass(frozen=True, slots=True)
