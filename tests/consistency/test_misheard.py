@@ -107,6 +107,17 @@ def test_second_recogniser_that_lifts_the_doubt_or_knows_no_more_changes_nothing
         assert verdict.adopted == ()
 
 
+def test_number_of_no_intent_is_no_slot_that_was_lost() -> None:
+    """A garbled text in which some number stands does not replace what was recognised."""
+    one = engine({LOST: 0.7}, {LOST: 0.8})
+    one.observe(heard(LOST), 1, 1)
+    garbled = replace(said("that is the range of 2019", 1.0, id="u#3"), tokens=(slot("number", "2019", ""),))
+    one.observe(Reheard("u", 3, garbled), 1)
+    verdict = one.observe(Scores("u", (replace(scored(LOST, -8.0), rung=3),), (LOST,), 3), 1)
+    assert isinstance(verdict, Accept)
+    assert verdict.adopted == ()
+
+
 def test_wide_beam_listens_where_there_is_no_second_recogniser() -> None:
     """Its other likely texts tell how sure the words are."""
     one = engine({LOST: 0.7}, rungs=(1, 2))
