@@ -139,8 +139,8 @@ class Misheard:
         return Finding(evidence=evidence, verified=verified)
 
     def _fills_more(self, again: Observation, heard: Observation) -> bool:
-        """Whether what was heard again has all slots of what was heard first, and another value or one more. A number that
-        stands for itself, in no intent, is none."""
+        """Whether what was heard again has all slots of what was heard first, and another value or one more. What fills
+        no intent (some number) is none."""
         ours = {token.slot: token.value for token in heard.tokens if token.slot}
         theirs = {token.slot: token.value for token in again.tokens if token.slot and token.intent}
         return ours.keys() <= theirs.keys() and any(
