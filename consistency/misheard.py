@@ -17,11 +17,12 @@ from consistency.rivals import Rival, rivals
 from consistency.slots import same_value
 from consistency.sounding import Sounding, forced, ratio
 from consistency.verdict import Evidence, WantScore, WantTranscript
+from consistency.wording import CONTENT, wording
 
 AGAIN = 2
 """The rung that listens again where there is no second recogniser: it tells other likely texts."""
 
-NEAR = 0.3
+NEAR = 0.2
 """How alike words and a listed value sound that are looked into although the recogniser had no doubt."""
 
 Listed = Mapping[str, Mapping[str, str]]
@@ -60,11 +61,11 @@ class Misheard:
         self._read = read
 
     def concerns(self, heard: Observation, most: float) -> bool:
-        """Whether an utterance may be looked into once it is understood. `most`: the doubt that is let pass."""
-        if heard.modality != "speech" or not heard.words:
+        """Whether an utterance is to wait until it is understood, so that it can be looked into. `most`: the doubt that
+        is let pass."""
+        if heard.modality != "speech" or not heard.words or most >= 1:
             return False
-        listed = self._domain.listed()
-        return bool(listed) and (self._doubt.doubt(heard) > most or bool(_near(heard, listed)))
+        return bool(self._domain.listed()) and self._doubt.doubt(heard) > most
 
     def find(self, sound: Sounding) -> Finding:
         """Looks into what stands of one utterance."""
@@ -183,6 +184,11 @@ def _words(listed: Listed) -> dict[str, tuple[str, ...]]:
 
 
 def _near(heard: Observation, listed: Listed) -> tuple[Rival, ...]:
-    """The listed values that may stand in the place of words which are none, so alike do they sound."""
+    """The listed values that may stand in the place of words which are none, so alike do they sound. Words that every
+    text has are not taken for a value."""
     found = rivals(heard, _words(listed))
-    return tuple(one for one in found if one.slot and not one.present and one.far <= NEAR)
+    near = tuple(one for one in found if one.slot and not one.present and one.far <= NEAR)
+    if not near:
+        return ()
+    light = {unit.text for unit in wording(heard).units if unit.weight < CONTENT}
+    return tuple(one for one in near if not light.issuperset(one.replaced.casefold().split()))

@@ -6,6 +6,7 @@ for. Whether any of that was said, only the sound can tell.
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from consistency.observation import Observation
@@ -16,6 +17,9 @@ MOST = 6
 
 MOST_VALUES = 64
 """Listed values of one slot that are looked at."""
+
+LONGEST = 200
+"""Characters of a text that are looked at: nobody fills a slot in more."""
 
 _NEAR = 0.5
 _WORD = re.compile(r"[^\W_]+(?:['.][^\W_]+)*")
@@ -44,20 +48,27 @@ class Rival(NamedTuple):
 def rivals(heard: Observation, listed: Mapping[str, Sequence[str]], most: int = MOST) -> tuple[Rival, ...]:
     """Returns what else may have been said, the nearest by sound first, of each text one. `listed`: the values of each
     slot that the utterance may fill."""
-    words = [(hit.start(), hit.end(), hit.group().casefold()) for hit in _WORD.finditer(heard.text)]
-    known = {value.casefold() for values in listed.values() for value in values}
+    values = tuple((slot, tuple(listed[slot])[:MOST_VALUES]) for slot in sorted(listed))
+    return _rivals(heard.text, values)[:most]
+
+
+@lru_cache(maxsize=256)
+def _rivals(text: str, listed: tuple[tuple[str, tuple[str, ...]], ...]) -> tuple[Rival, ...]:
+    """Remembered, since a unit is judged again whenever something comes in."""
+    words = [(hit.start(), hit.end(), hit.group().casefold()) for hit in _WORD.finditer(text[:LONGEST])]
+    known = {value.casefold() for _, values in listed for value in values}
     found: dict[str, Rival] = {}
     for start, stop, word in words:
         other = _EXCHANGED.get(word)
         if other is not None:
-            text = f"{heard.text[:start]}{other}{heard.text[stop:]}"
-            found.setdefault(text, Rival(text, "", other, word, True, _SHARE))
-    for slot in sorted(listed):
-        for value in listed[slot][:MOST_VALUES]:
-            one = _nearest(heard.text, words, slot, value, known)
+            changed = f"{text[:start]}{other}{text[stop:]}"
+            found.setdefault(changed, Rival(changed, "", other, word, True, _SHARE))
+    for slot, values in listed:
+        for value in values:
+            one = _nearest(text, words, slot, value, known)
             if one is not None and (one.text not in found or one.far < found[one.text].far):
                 found[one.text] = one
-    return tuple(sorted(found.values(), key=lambda one: (one.far, one.text))[:most])
+    return tuple(sorted(found.values(), key=lambda one: (one.far, one.text)))
 
 
 def _nearest(
@@ -72,6 +83,8 @@ def _nearest(
     for count in range(max(1, len(wanted) - 1), len(wanted) + 2):
         for at in range(len(words) - count + 1):
             span = " ".join(word for _, _, word in words[at : at + count])
+            if 2 * abs(len(span) - len(value)) > max(len(span), len(value)):
+                continue  # so much longer words cannot be near
             far = distance(span, value)
             if far <= _NEAR and (best is None or far < best[0]):
                 best = far, at, at + count

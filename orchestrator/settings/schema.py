@@ -83,6 +83,7 @@ class Consistency(Section):
     suspect: Share = 0.5
     freeze: Share = 0.85
     connectivity: Share = 0.6
+    lost: Share = 0.5
     compare_ms: NotNegative = 8_000
     deadline_ms: NotNegative = 1_500
 

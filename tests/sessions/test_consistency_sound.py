@@ -121,10 +121,10 @@ def test_second_recogniser_that_fails_holds_nothing_up() -> None:
     assert verdicts(one)[-1] == "accept"
 
 
-def test_spoken_turn_waits_while_a_slot_that_the_domain_wants_may_be_lost() -> None:
-    """No answer is made of words that sound like a listed value and are none, before the sound was asked; where it
-    bears the value out, its word is in the transcript that the client gets."""
-    one = wanting(doubt=0.0)
+def test_spoken_turn_in_doubt_waits_for_what_the_sound_says_of_listed_values() -> None:
+    """No answer is made of it before; where the sound bears a value out, its word is in the transcript that the client
+    gets."""
+    one = wanting(doubt=0.8)
     heard(one, SEVERN)
     assert one.all("response.created") == []
     assert scored(one, -1.0).texts == (SEVEN,)
@@ -132,6 +132,23 @@ def test_spoken_turn_waits_while_a_slot_that_the_domain_wants_may_be_lost() -> N
     assert one.prompt()[-1] == ("user", SEVEN)
     tokens = one.heart.checker.engine.snapshot.tokens
     assert [(token.slot, token.value) for token in tokens] == [("time", "7")]
+
+
+def test_answer_to_a_listed_value_that_nobody_doubted_is_taken_back() -> None:
+    """Words that sound like a value and are none do not wait to be understood; once they are, the sound is asked, and
+    where it bears the value out, the answer is begun anew."""
+    one = wanting(doubt=0.0)
+    heard(one, SEVERN)
+    assert len(one.all("response.created")) == 1
+    scored(one, -1.0)
+    assert one.last("chorale.realigned")["transcript"] == SEVEN
+    assert one.last("response.done")["response"]["status"] == "cancelled"
+    assert one.prompt()[-1] == ("user", SEVEN)
+    denied = wanting(doubt=0.0)
+    heard(denied, SEVERN)
+    scored(denied, -9.0)
+    assert denied.prompt()[-1] == ("user", SEVERN)
+    assert len(denied.all("response.created")) == 1
 
 
 def test_spoken_turn_in_doubt_is_heard_by_the_second_recogniser() -> None:
