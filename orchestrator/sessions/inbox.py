@@ -33,6 +33,7 @@ class Inbox:
         self._room = asyncio.Event()
         self._room.set()
         self._came_back = asyncio.Event()
+        self._fault: BaseException | None = None
         self._closed = False
         self._put = 0
         self._taken = 0
@@ -62,8 +63,20 @@ class Inbox:
             raise SessionClosed("The session has ended.")
         self.put_nowait(event)
 
+    @property
+    def is_awaited(self) -> bool:
+        """Whether all that came has been handled, and its taker waits for more."""
+        return self._arrival is not None and not self._arrival.done()
+
+    def fail(self, fault: BaseException) -> None:
+        """The taker ends with this fault of somebody who handled an event in its place. Only while `is_awaited`."""
+        self._fault = fault
+        if self._arrival is not None:
+            self._arrival.set_result(None)
+
     async def take(self) -> list[Event]:
-        """Returns everything that is there, at least one event. Cancelling loses nothing.
+        """Returns everything that is there, at least one event. Cancelling loses nothing. Raises what it was `fail`ed
+        with.
 
         To come for more is to have handled what was taken before.
         """
@@ -74,6 +87,8 @@ class Inbox:
             self._arrival = asyncio.get_running_loop().create_future()
             await self._arrival
             self._arrival = None
+            if self._fault is not None:
+                raise self._fault
         events = list(self._events)
         self._events.clear()
         self._taken += len(events)

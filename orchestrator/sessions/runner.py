@@ -14,7 +14,7 @@ from orchestrator.clock import US_PER_S, Clock
 from orchestrator.errors import Overloaded, SessionClosed, WireError
 from orchestrator.scheduling.dispatcher import Dispatcher
 from orchestrator.scheduling.job import Job
-from orchestrator.scheduling.work import Failed, Report, Score, SpeechPiece, Transcribe
+from orchestrator.scheduling.work import Failed, ReplyText, Report, Score, SpeechPiece, Transcribe
 from orchestrator.sessions import effects as do
 from orchestrator.sessions import events as on
 from orchestrator.sessions.clips import ClipStore, named, unwritten_sound
@@ -76,6 +76,7 @@ class SessionRunner:
         self._links: dict[str, Link] = {}
         self._told = 0
         self._shown = 0
+        self._waking: asyncio.Handle | None = None
         self._alarm: asyncio.TimerHandle | None = None
         self._alarm_us = 0
         self._pieces: dict[tuple[str, int], bytes] = {}
@@ -329,11 +330,34 @@ class SessionRunner:
         )
 
     def _deliver(self, report: Report) -> None:
-        """Takes a report from the dispatcher; its sound stays here, the heart sees only how much there is."""
+        """Takes a report from the dispatcher; its sound stays here, the heart sees only how much there is.
+
+        More text of a reply goes straight through where nothing is before it: no task is woken for a token. While a
+        call sounds it takes its turn, since a deadline may hang on how much is left to be played.
+        """
         if isinstance(report, SpeechPiece):
             self._pieces[(report.job_id, report.index)] = report.audio
             report = structs.replace(report, audio=b"")
-        self._inbox.put_nowait(on.ReportCame(report))
+        event = on.ReportCame(report)
+        if isinstance(report, ReplyText) and self._inbox.is_awaited and not self._heart.sounding:
+            self._go_straight(event)
+        else:
+            self._inbox.put_nowait(event)
+
+    def _go_straight(self, event: on.ReportCame) -> None:
+        try:
+            self._step(event)
+        except BaseException as fault:
+            self._inbox.fail(fault)  # `run` ends with it, as if it had taken the event itself
+            raise
+        if self._waking is None:
+            self._waking = asyncio.get_running_loop().call_soon(self._wake_for_all)
+
+    def _wake_for_all(self) -> None:
+        """Wakes links once for the words that one turn of the loop brought, and not yet where `run` is about to."""
+        self._waking = None
+        if self._inbox.is_awaited:
+            self._wake_links()
 
     async def _without_sound(self, event: CreateItem) -> CreateItem:
         """Takes the sound out of a client's item and leaves its name: hearts hold no samples. Others get their turn
