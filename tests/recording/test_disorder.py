@@ -105,7 +105,7 @@ def replayed_elsewhere(folder: Path) -> list[dict[str, Any]]:
         ]
         environment = {**os.environ, "PYTHONHASHSEED": seed}
         result = subprocess.run(
-            command, capture_output=True, text=True, cwd=ROOT, env=environment, timeout=1_500, check=False
+            command, capture_output=True, text=True, cwd=ROOT, env=environment, timeout=280, check=False
         )
         assert result.returncode == 0, result.stderr
         told += [json.loads(line) for line in result.stdout.splitlines()]

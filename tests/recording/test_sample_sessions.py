@@ -20,7 +20,7 @@ PLAYED = ("number", "complement", "caption", "roll-back")
 def played(*names: str) -> subprocess.CompletedProcess[str]:
     """Runs the program as `make demo-consistency` does."""
     command = [sys.executable, str(DEMO), *names]
-    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=1_500, check=False)
+    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=280, check=False)
 
 
 def sessions() -> list[Scenario]:
@@ -66,18 +66,34 @@ def test_the_demo_names_the_sessions_that_there_are() -> None:
     assert "number-same" in result.stderr
 
 
+def check_replays(folder: Path, count: int) -> None:
+    """What was written down replays equal where sets have another order and every sum is added up in another one."""
+    told = replayed_elsewhere(folder)
+    assert len(told) == 2 * count
+    assert all(one["effects"] > 10 and not one["differences"] for one in told), told
+    assert told[-1]["vectors"] > 10
+
+
 @pytest.mark.real
-def test_samples_go_as_expected_on_the_real_models_and_all_replay_in_any_order(tmp_path: Path) -> None:
-    """A contradiction, a complement, a caption and a roll back, told so that a reader can follow. What was written down
-    of all samples replays equal where sets have another order and every sum is added up in another one."""
-    result = played("--out", str(tmp_path))
-    assert result.returncode in (0, 1), result.stdout + result.stderr
-    failed = result.stdout.partition("Not as expected: ")[2].strip().split(", ")
-    assert not set(failed) & set(PLAYED), result.stdout
+def test_samples_go_as_expected_on_the_real_models(tmp_path: Path) -> None:
+    """A contradiction, a complement, a caption and a roll back, told so that a reader can follow; they replay exactly,
+    in any order of sums."""
+    result = played(*PLAYED, "--out", str(tmp_path))
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert f"{len(PLAYED)} of {len(PLAYED)} sessions went as expected" in result.stdout
     assert "the user says: Set a timer for fifteen minutes." in result.stdout
     assert "turn 1: frozen" in result.stdout
     assert "committed: duration = fifty minutes" in result.stdout
-    told = replayed_elsewhere(tmp_path)
-    assert len(told) == 2 * len(sessions())
-    assert all(one["effects"] > 10 and not one["differences"] for one in told), told
-    assert told[-1]["vectors"] > 100
+    check_replays(tmp_path, len(PLAYED))
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("part", range(3))
+def test_every_other_sample_replays_exactly_in_any_order(part: int, tmp_path: Path) -> None:
+    """Whatever the models of this machine make of them: what happened then happens again, to the last byte."""
+    names = sorted(path.name.removesuffix(SUFFIX) for path in SESSIONS.glob(f"*{SUFFIX}"))
+    others = [name for name in names if name not in PLAYED][part::3]
+    result = played(*others, "--out", str(tmp_path))
+    assert result.returncode in (0, 1), result.stdout + result.stderr
+    assert "NOT AS EXPECTED: replay" not in result.stdout
+    check_replays(tmp_path, len(others))
