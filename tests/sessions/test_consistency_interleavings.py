@@ -6,6 +6,7 @@ from zlib import crc32
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from consistency.misheard import Misheard
 from consistency.observation import Token
 from consistency.policy import EngineRules, Policy
 from orchestrator.clock import US_PER_S
@@ -19,9 +20,11 @@ from orchestrator.scheduling.work import (
     Transcribe,
     Transcribed,
     Understood,
+    WordFound,
+    WordsApart,
 )
 from orchestrator.sessions.rules import ConsistencyRules, SessionRules
-from tests.fakes.judges import DrawnGraph, DrawnJudge
+from tests.fakes.judges import DrawnDoubt, DrawnGraph, DrawnJudge, ListedDomain
 from tests.sessions.talk import Talk
 
 WORDS = ("set it to fifteen", "set it to fifty", "fifty", "seven", "no, eight", "call mum")
@@ -43,11 +46,12 @@ class Slow:
 
     def __init__(self, policy: Policy, asks: bool, seed: int) -> None:
         rules = ConsistencyRules(
-            engine=EngineRules(policy=policy, suspect=0.3, freeze=0.6),
+            engine=EngineRules(policy=policy, suspect=0.3, freeze=0.6, rungs=(1, 2, 3)),
             deadline_us=3_600 * US_PER_S,
             asks=asks,
             judge=DrawnJudge(),
             graph=DrawnGraph(),
+            misheard=Misheard(DrawnDoubt(), ListedDomain({"time": {"ten": "10"}, "who": {"tom": "tom"}})),
             fingerprint=lambda one: one.text.encode(),
         )
         self.talk = Talk(rules=SessionRules(consistency=rules, early_replies=False))
@@ -88,16 +92,19 @@ class Slow:
             return Understood(job_id, normal=text, slots=slots, intent="book" if slots else None)
         work = self.talk.jobs.pop(job_id).work
         if isinstance(work, Score):
-            chances = [(text, drawn(text, work.start)) for text in work.texts]
+            chances = [(text, drawn(text, work.start, work.rung)) for text in work.texts]
             fits = tuple(
-                TextFit(text, text, -10.0 - chance % 200 / 10, -1.0, -2.0) for text, chance in chances
+                TextFit(text, text, -10.0 - chance % 200 / 10, -1.0, -2.0, (WordsApart("a", "b", -1.0),))
+                for text, chance in chances
             )
             return Scored(job_id, TextFit(work.recognised, work.recognised, -10.0, -1.0, -2.0), fits)
         assert isinstance(work, Transcribe)
         chance = drawn(work.start, work.stop, work.rung)
         if work.rung and chance % 4 == 0:
             return Failed(job_id, "worker_failed", "gone")
-        return Transcribed(job_id, WORDS[chance % len(WORDS)])
+        text = WORDS[chance % len(WORDS)]
+        words = tuple(WordFound(word, n / 4, n / 4 + 0.2, 0.5) for n, word in enumerate(text.split()))
+        return Transcribed(job_id, text, words, rung=work.rung)
 
     def end(self) -> tuple[tuple[Token, ...], tuple[bytes, ...], list[tuple[str, str]]]:
         """The tokens that hold, the fingerprints of what was said last, and the user's words as a model sees them. (Ids
