@@ -20,12 +20,11 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from benchmarks.call_cost import speech
+from benchmarks.stand_ins import HeardBy, QuietDirectory, QuietSession
 from modalities.ports import Pcm
-from orchestrator.ids import random_id
-from orchestrator.sessions.links import Link, LinkKind, LogEntry, SessionRequest
+from orchestrator.sessions.links import SessionRequest
 from orchestrator.transports.server import ServerOptions, listen, make_server
 from orchestrator.transports.webrtc import CallDoor
-from orchestrator.wire.session import Session
 
 LOUD = 1_000
 QUIET_S = 0.2
@@ -73,75 +72,22 @@ class WatchedTrack(MediaStreamTrack):
         return frame
 
 
-class SpeakingSession:
-    """A `SessionPort` and its intake in one: for each piece of loud sound it plays as much speech."""
+class SpeakingSession(QuietSession):
+    """For each piece of loud sound it plays as much speech."""
 
     def __init__(self, voice: bytes) -> None:
-        self.id = random_id("sess")
-        self.secret = ""
-        self.view = Session(id=self.id, model="none", expires_at=0)
-        self.intake = self
-        self.position = 0
-        self.is_behind = False
+        super().__init__(HeardBy(self._heard))
         self._voice = voice
         self._spoken = 0
-        self._link: Link | None = None
 
-    def append(self, pcm: Pcm) -> None:
-        """Not used by calls."""
-
-    def append_at(self, position: int, pcm: Pcm) -> None:
-        self.position = position + len(pcm)
-        playout = self._link.playout if self._link is not None else None
+    def _heard(self, position: int, pcm: Pcm) -> None:
+        playout = self.link.playout if self.link is not None else None
         if not onsets.hear(pcm) or playout is None:
             return
         start = self._spoken % (len(self._voice) // 2)
         piece = self._voice[start : start + len(pcm) * BYTES_PER_SAMPLE_HEARD]
         self._spoken += len(piece)
         playout.play("resp", piece)
-
-    def attach(self, link: Link) -> int:
-        self._link = link
-        link.tell(b'{"type":"session.created","event_id":"event_0"}')
-        return 0
-
-    def detach(self, link_id: str) -> None:
-        self._link = None
-
-    async def submit(self, link_id: str, event: object, age_us: int = 0) -> None:
-        """Listens to nothing but sound."""
-
-    def refuse(self, link_id: str, error: Exception, event_id: str | None) -> None:
-        """As above."""
-
-    def playout_drained(self, response_id: str) -> None:
-        """Never: the response has no end."""
-
-    def read(self, cursor: int, limit: int) -> list[tuple[int, LogEntry]]:
-        return []
-
-
-class SpeakingDirectory:
-    """Opens `SpeakingSession`s."""
-
-    def __init__(self) -> None:
-        voice = speech(24_000).tobytes()
-        self._voice = voice + voice
-
-    def open(self, request: SessionRequest, kind: LinkKind) -> SpeakingSession:
-        return SpeakingSession(self._voice)
-
-    def open_call(self, request: SessionRequest) -> tuple[str, SpeakingSession]:
-        return random_id("rtc"), self.open(request, LinkKind.CALL)
-
-    def by_call(self, call_id: str, tenant: str) -> SpeakingSession:
-        raise NotImplementedError
-
-    def by_id(self, session_id: str, secret: str) -> SpeakingSession:
-        raise NotImplementedError
-
-    def end(self, session: object, reason: str) -> None:
-        """There is nothing to end."""
 
 
 async def answer_by_aiortc(offer: str) -> str:
@@ -163,7 +109,8 @@ _peers: list[RTCPeerConnection] = []
 
 def application(way: str) -> Starlette:
     """The two routes."""
-    door = CallDoor(SpeakingDirectory())
+    voice = 2 * speech(24_000).tobytes()
+    door = CallDoor(QuietDirectory(lambda: SpeakingSession(voice)))
 
     async def call(request: Request) -> Response:
         offer = (await request.body()).decode()

@@ -16,14 +16,14 @@ from av.stream import Stream
 from numpy.typing import NDArray
 
 from benchmarks.network_relay import Relay, reroute, without_candidates
+from benchmarks.stand_ins import HeardBy, QuietDirectory, QuietSession
 from modalities.ports import SPEECH_RATE_HZ, Pcm
 from orchestrator.clients.microphone import Microphone
-from orchestrator.clients.peer import close_peer, new_peer, offering_resends, use_loopback_if_alone
+from orchestrator.clients.peer import new_peer, offering_resends
 from orchestrator.clients.recording import CALL_RATE_HZ
-from orchestrator.ids import random_id
-from orchestrator.sessions.links import Link, LinkKind, LogEntry, SessionRequest
+from orchestrator.peers import choose_addresses, close_peer
+from orchestrator.sessions.links import SessionRequest
 from orchestrator.transports.webrtc import CallDoor
-from orchestrator.wire.session import Session
 
 FRAME = SPEECH_RATE_HZ // 50
 HELD_BACK = SPEECH_RATE_HZ // 500
@@ -115,7 +115,7 @@ class Mouth:
 
     async def call(self, ear: "Ear", seed: int) -> Relay:
         """Calls through a new relay; returns it once the line stands."""
-        use_loopback_if_alone(self._peer)
+        choose_addresses(self._peer, None)
         connected = asyncio.Event()
 
         def state_changed() -> None:
@@ -139,66 +139,6 @@ class Mouth:
             self.relay.close()
 
 
-class ListeningSession:
-    """A `SessionPort` and its intake in one, that notes what it hears."""
-
-    def __init__(self, hearing: Hearing) -> None:
-        self.id = random_id("sess")
-        self.secret = ""
-        self.view = Session(id=self.id, model="none", expires_at=0)
-        self.intake = self
-        self.position = 0
-        self.is_behind = False
-        self._hearing = hearing
-
-    def append(self, pcm: Pcm) -> None:
-        """Not used by calls."""
-
-    def append_at(self, position: int, pcm: Pcm) -> None:
-        cut = max(0, self.position - position)
-        if cut < len(pcm):
-            self._hearing.add(position + cut, pcm[cut:])
-            self.position = position + len(pcm)
-
-    def attach(self, link: Link) -> int:
-        return 0
-
-    def detach(self, link_id: str) -> None:
-        """Nothing was attached."""
-
-    async def submit(self, link_id: str, event: object, age_us: int = 0) -> None:
-        """Listens to nothing but sound."""
-
-    def refuse(self, link_id: str, error: Exception, event_id: str | None) -> None:
-        """As above."""
-
-    def playout_drained(self, response_id: str) -> None:
-        """Nothing is played."""
-
-    def read(self, cursor: int, limit: int) -> list[tuple[int, LogEntry]]:
-        return []
-
-
-class _ListeningDirectory:
-    def __init__(self, hearing: Hearing) -> None:
-        self._hearing = hearing
-
-    def open(self, request: SessionRequest, kind: LinkKind) -> ListeningSession:
-        return ListeningSession(self._hearing)
-
-    def open_call(self, request: SessionRequest) -> tuple[str, ListeningSession]:
-        return random_id("rtc"), self.open(request, LinkKind.CALL)
-
-    def by_call(self, call_id: str, tenant: str) -> ListeningSession:
-        raise NotImplementedError
-
-    def by_id(self, session_id: str, secret: str) -> ListeningSession:
-        raise NotImplementedError
-
-    def end(self, session: object, reason: str) -> None:
-        """There is nothing to end."""
-
-
 class OurEar:
     """The server's WebRTC door."""
 
@@ -207,7 +147,8 @@ class OurEar:
 
     def __init__(self) -> None:
         self.hearing = Hearing()
-        self._door = CallDoor(_ListeningDirectory(self.hearing))
+        hearing = self.hearing
+        self._door = CallDoor(QuietDirectory(lambda: QuietSession(HeardBy(hearing.add))))
         self._call_id = ""
 
     @property
@@ -243,7 +184,7 @@ class BareEar:
         return last // FRAME + 1 - len(self.hearing.pieces)
 
     async def answer(self, offer: str) -> str:
-        use_loopback_if_alone(self._peer)
+        choose_addresses(self._peer, None)
         await self._peer.setRemoteDescription(RTCSessionDescription(offer, "offer"))
         await self._peer.setLocalDescription(await self._peer.createAnswer())
         return self._peer.localDescription.sdp

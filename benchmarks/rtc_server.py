@@ -22,16 +22,16 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from benchmarks.stand_ins import QuietDirectory, QuietSession
 from modalities.adapters.silero import SileroDetector
 from orchestrator.clock import MonotonicClock
 from orchestrator.ids import random_id
 from orchestrator.observability.loop_lag import LoopLag
 from orchestrator.sessions.events import AudioHeard
 from orchestrator.sessions.intake import SpeechIntake
-from orchestrator.sessions.links import Link, LinkKind, LogEntry, SessionRequest
+from orchestrator.sessions.links import SessionRequest
 from orchestrator.transports.server import ServerOptions, listen, make_server
 from orchestrator.transports.webrtc import CallDoor
-from orchestrator.wire.session import Session
 from orchestrator.workers.voice_activity import VoiceActivity
 
 RING_SAMPLES = 120 * 16_000
@@ -39,68 +39,23 @@ WINDOWS_PER_S = 31.25
 SHOWN_FUNCTIONS = 14
 
 
-class Listening:
-    """A `SessionPort` that only listens: its ring, the shared detector, nothing behind them."""
+class Listening(QuietSession):
+    """A session that only listens: its ring, the shared detector, nothing behind them."""
 
     def __init__(self, voice: VoiceActivity) -> None:
-        self.id = random_id("sess")
-        self.secret = ""
-        self.view = Session(id=self.id, model="none", expires_at=0)
         self.judged = 0
-        self.intake = SpeechIntake(voice, RING_SAMPLES, MonotonicClock().now_us, self._heard)
+        super().__init__(SpeechIntake(voice, RING_SAMPLES, MonotonicClock().now_us, self._heard))
 
     def _heard(self, event: AudioHeard) -> None:
         self.judged += len(event.probabilities)
-
-    def attach(self, link: Link) -> int:
-        link.tell(b'{"type":"session.created","event_id":"event_0"}')
-        return 0
-
-    def detach(self, link_id: str) -> None:
-        """Nothing is kept of a link."""
-
-    async def submit(self, link_id: str, event: object, age_us: int = 0) -> None:
-        """Listens to nothing but sound."""
-
-    def refuse(self, link_id: str, error: Exception, event_id: str | None) -> None:
-        """As above."""
-
-    def playout_drained(self, response_id: str) -> None:
-        """Nothing is played."""
-
-    def read(self, cursor: int, limit: int) -> list[tuple[int, LogEntry]]:
-        return []
-
-
-class ListeningDirectory:
-    """Opens sessions that listen."""
-
-    def __init__(self, voice: VoiceActivity) -> None:
-        self.sessions: list[Listening] = []
-        self._voice = voice
-
-    def open(self, request: SessionRequest, kind: LinkKind) -> Listening:
-        self.sessions.append(Listening(self._voice))
-        return self.sessions[-1]
-
-    def open_call(self, request: SessionRequest) -> tuple[str, Listening]:
-        return random_id("rtc"), self.open(request, LinkKind.CALL)
-
-    def by_call(self, call_id: str, tenant: str) -> Listening:
-        raise NotImplementedError
-
-    def by_id(self, session_id: str, secret: str) -> Listening:
-        raise NotImplementedError
-
-    def end(self, session: object, reason: str) -> None:
-        """There is nothing to end."""
 
 
 class Ours:
     """Our door. What is processed is what the voice detector has judged, in frames of 20 ms."""
 
     def __init__(self) -> None:
-        self._directory = ListeningDirectory(VoiceActivity(SileroDetector()))
+        voice = VoiceActivity(SileroDetector())
+        self._directory = QuietDirectory(lambda: Listening(voice))
         self._door = CallDoor(self._directory)
 
     async def answer(self, offer: str) -> str:

@@ -14,8 +14,9 @@ from aiortc import RTCRtpSender, RTCSessionDescription
 from orchestrator.clients.address import Address, CallFailed, Event, ServerAway, refusal
 from orchestrator.clients.earpiece import Earpiece, ReceivedSound
 from orchestrator.clients.microphone import Microphone
-from orchestrator.clients.peer import close_peer, new_peer, offering_resends, use_loopback_if_alone
+from orchestrator.clients.peer import new_peer, offering_resends
 from orchestrator.clients.recording import CALL_RATE_HZ, Samples, read_recording
+from orchestrator.peers import choose_addresses, close_peer
 
 CHANNEL = "oai-events"
 MAX_EVENTS = 16_384
@@ -109,7 +110,7 @@ class RealtimeCall:
         return self._earpiece.count
 
     async def _dial(self, address: Address, session: Mapping[str, Any] | None) -> None:
-        use_loopback_if_alone(self._peer)
+        choose_addresses(self._peer, None)
         await self._peer.setLocalDescription(await self._peer.createOffer())
         offer = offering_resends(self._peer.localDescription.sdp)
         try:

@@ -25,7 +25,7 @@ from aioice import ice, stun
 from aiortc import RTCPeerConnection, RTCRtpSender, RTCSctpTransport
 from aiortc.rtcdtlstransport import RTCDtlsTransport
 
-from orchestrator.transports.aiortc_inside import ice_connections
+from orchestrator.peers import ice_connections
 
 _log = logging.getLogger(__name__)
 

@@ -1,24 +1,25 @@
 """The one place, with `aiortc_guard` and `aiortc_moves`, that reaches into aiortc and aioice beyond what they document.
 
-Three things are taken from aiortc 1.16 and aioice 0.13 here; `tests/transports/test_aiortc_inside.py` pins each and
+Two things are taken from aiortc 1.16 and aioice 0.13 here; `tests/transports/test_aiortc_inside.py` pins each and
 says which one moved:
 
 - A transceiver's receiver is replaced by `TrackReceiver`: the stock one holds 80 ms and more back in a jitter buffer
   made for playing, decodes in a thread of its own, and hands each frame over in a task through an unbounded queue.
 - RTP is taken off where datagrams arrive (`aioice.Connection.data_received`), decrypted and handed on at once, instead
   of through another unbounded queue and a task per transport.
-- The addresses that a peer offers as host candidates can be chosen (aioice knows all but loopback, or nothing).
+
+What a client of ours needs of their inside, too, is one floor below, in `orchestrator.peers`.
 """
 
 import asyncio
 import logging
 import random
 import struct
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import pylibsrtp
-from aiortc import RTCDataChannel, RTCPeerConnection, RTCRtpTransceiver, RTCStatsReport
+from aiortc import RTCDataChannel, RTCRtpTransceiver, RTCStatsReport
 from aiortc.rtcdtlstransport import RTCDtlsTransport
 from aiortc.rtcrtpparameters import RTCRtpReceiveParameters
 from aiortc.rtp import (
@@ -42,8 +43,6 @@ _HEADER = struct.Struct("!BBHLL")
 _RTCP_TYPES = range(192, 224)
 _REPORT_EVERY_S = (0.5, 1.5)
 _NTP_FRACTION = 65_536
-
-LOOPBACK = "127.0.0.1"
 
 
 class PacketSink(Protocol):
@@ -261,52 +260,3 @@ def round_trip_us(channel: RTCDataChannel) -> int:
     """Returns the smoothed round trip that SCTP measures on its own messages; 0 before the first."""
     measured_s: float | None = channel.transport._srtt
     return 0 if measured_s is None else int(measured_s * US_PER_S)
-
-
-def choose_addresses(peer: RTCPeerConnection, addresses: Sequence[str] | None) -> None:
-    """Makes a peer offer these host addresses; None: all of this machine's, or loopback where there is no other (which
-    aioice leaves out, so that a machine without a network could not even call itself). Before candidates are gathered.
-    """
-    for connection in ice_connections(peer):
-        _restrict(connection, addresses)
-
-
-def ice_connections(peer: RTCPeerConnection) -> Sequence[Any]:
-    """Returns the `aioice.Connection` of each of a peer's transports."""
-    return [transport.iceGatherer._connection for transport in _ice_transports(peer)]
-
-
-def _restrict(connection: Any, wanted: Sequence[str] | None) -> None:
-    usual: Callable[[int, list[str]], Awaitable[list[Any]]] = connection.get_component_candidates
-
-    async def gather(component: int, addresses: list[str]) -> list[Any]:
-        return await usual(component, list(wanted) if wanted is not None else addresses or [LOOPBACK])
-
-    connection.get_component_candidates = gather
-
-
-async def close_peer(peer: RTCPeerConnection) -> None:
-    """Closes a peer so that nothing of it is left, also one that was just about to connect.
-
-    aiortc then goes on connecting in a task of its own: it would start what was stopped before it began, find the data
-    channel's transport closed (an exception that nobody awaits), and check consent for ever. So there is nothing left
-    to go on with.
-    """
-    if peer.sctp is not None:
-        peer.sctp.start = _nothing  # type: ignore[assignment]
-    for transceiver in peer.getTransceivers():
-        transceiver.sender.send = _nothing  # type: ignore[assignment]
-        transceiver.receiver.receive = _nothing  # type: ignore[assignment]
-    for transport in _ice_transports(peer):
-        transport._connection.query_consent = _nothing
-    peer._RTCPeerConnection__remoteIce.clear()  # type: ignore[attr-defined]
-    await peer.close()
-
-
-async def _nothing(*_: object) -> None:
-    """Stands in for what is not to begin any more."""
-
-
-def _ice_transports(peer: RTCPeerConnection) -> Sequence[Any]:
-    transports: set[Any] = peer._RTCPeerConnection__iceTransports  # type: ignore[attr-defined]
-    return tuple(transports)

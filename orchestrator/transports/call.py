@@ -18,14 +18,10 @@ from aiortc.exceptions import InvalidStateError, OperationError
 
 from orchestrator.clock import Clock
 from orchestrator.errors import ChoraleError, Overloaded, SessionClosed, WireError
+from orchestrator.peers import choose_addresses, close_peer
 from orchestrator.sessions.links import SessionPort
 from orchestrator.transports.aiortc_guard import guard
-from orchestrator.transports.aiortc_inside import (
-    choose_addresses,
-    close_peer,
-    replace_receiver,
-    round_trip_us,
-)
+from orchestrator.transports.aiortc_inside import replace_receiver, round_trip_us
 from orchestrator.transports.call_link import CallLink
 from orchestrator.transports.offers import SDP_ERRORS, Offer, add_addresses
 from orchestrator.transports.outbox import TOO_MANY_TOLD, Closing

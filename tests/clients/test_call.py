@@ -11,9 +11,10 @@ import pytest
 
 from orchestrator.clients.address import CallFailed, ServerAway, ServerRefused
 from orchestrator.clients.call import RealtimeCall
-from orchestrator.clients.peer import close_peer, new_peer
+from orchestrator.clients.peer import new_peer
 from orchestrator.clients.recording import write_wav
 from orchestrator.clients.text_socket import RealtimeSocket
+from orchestrator.peers import close_peer
 from orchestrator.transports.auth import KeyRing
 from orchestrator.wire.client import UpdateSession
 from tests.clients.answering import Answering, answering

@@ -11,7 +11,7 @@ from aioice import ice
 from benchmarks.network_faults import CLEAR, CUT, Conditions
 from benchmarks.network_relay import reroute
 from orchestrator.clients.peer import offering_resends
-from orchestrator.transports.aiortc_inside import ice_connections
+from orchestrator.peers import ice_connections
 from tests.networks.lines import connect, dial, dial_through
 from tests.transports.calling import (
     REQUEST,

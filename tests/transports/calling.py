@@ -22,7 +22,8 @@ from av.stream import Stream
 
 from modalities.ports import Pcm
 from orchestrator.clients.earpiece import Earpiece
-from orchestrator.clients.peer import close_peer, new_peer
+from orchestrator.clients.peer import new_peer
+from orchestrator.peers import close_peer
 from orchestrator.sessions.links import SessionRequest
 from orchestrator.transports.call import CallSettings
 from orchestrator.transports.rtp_order import SoundCodec

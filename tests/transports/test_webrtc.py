@@ -7,8 +7,8 @@ import re
 import pytest
 from aiortc import RTCPeerConnection, RTCSessionDescription
 
-from orchestrator.clients.peer import close_peer
 from orchestrator.errors import ChoraleError, Overloaded, SessionClosed, WireError
+from orchestrator.peers import close_peer
 from orchestrator.sessions.links import LinkKind
 from orchestrator.transports.call import CallSettings
 from tests.transports.calling import (
