@@ -30,6 +30,10 @@ BEHIND_US = US_PER_S // 2
 """Sound for a time that was filled as silence meanwhile is dropped, but no longer than this: a burst after a stall
 catches up faster, a sender whose stamps stood still during its pause never does and is then placed by arrival."""
 
+MAX_PACKET = SPEECH_RATE_HZ * 120 // 1_000
+"""The most that one packet may hold: what Opus allows (120 ms, RFC 6716 §2.1.4). One of G.711 has 20 to 60 ms; a longer
+one would take its sender's places in the future."""
+
 TICKS = 1 << 32
 
 _SILK = (160, 320, 640, 960)
@@ -49,12 +53,14 @@ def opus_samples(payload: bytes) -> int:
     else:
         frame = _CELT[configuration & 3]
     samples = frame * (1, 2, 2, payload[1] & 0x3F if len(payload) > 1 else 0)[count]
-    return samples if samples <= 1_920 else 0
+    return samples if samples <= MAX_PACKET else 0
 
 
 def payload_samples(codec: SoundCodec, payload: bytes) -> int:
-    """Returns how many 16 kHz samples a payload becomes; 0 if it is not valid."""
-    return opus_samples(payload) if codec is SoundCodec.OPUS else 2 * len(payload)
+    """Returns how many 16 kHz samples a payload becomes; 0 if it is not valid, or longer than `MAX_PACKET`."""
+    if codec is SoundCodec.OPUS:
+        return opus_samples(payload)
+    return 2 * len(payload) if 2 * len(payload) <= MAX_PACKET else 0
 
 
 @dataclass(frozen=True, slots=True)

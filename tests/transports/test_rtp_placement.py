@@ -16,6 +16,7 @@ from orchestrator.transports.rtp_placement import (
     SlidingMinimum,
     Step,
     opus_samples,
+    payload_samples,
 )
 from tests.transports.rtp import CELT_10_MS, CELT_20_MS, SILK_20_MS, Sender
 
@@ -150,6 +151,15 @@ def test_g711_is_placed_by_its_own_clock() -> None:
     sender.pause(500_000)
     tape.place(sender.many(50))
     assert tape.extents == [(0, S, "sound"), (S + S // 2, 2 * S + S // 2, "sound")]
+
+
+def test_a_packet_of_more_than_120_ms_is_none() -> None:
+    """However it is coded: it would take places in the future."""
+    assert payload_samples(SoundCodec.PCMU, bytes(960)) == 1_920
+    assert payload_samples(SoundCodec.PCMU, bytes(961)) == 0
+    assert payload_samples(SoundCodec.PCMA, bytes(60_000)) == 0
+    assert payload_samples(SoundCodec.OPUS, b"\x1b\x02") == 1_920
+    assert payload_samples(SoundCodec.OPUS, b"\x1b\x03") == 0
 
 
 def test_rounded_stamps_do_not_cut_the_sound() -> None:
