@@ -20,6 +20,8 @@ REPLY_TOKENS = 60
 TURNS_PER_CONVERSATION = 5
 _STAGGER_S = 0.9
 _PAUSE_S = (0.2, 1.2)
+_AT_REST_S = 5.0
+"""A call that has been silent for so long is at rest."""
 _LEAD_S = 1.0
 
 
@@ -137,7 +139,7 @@ async def silent_share(doors: Doors, server: ChildServer, calls: int, seconds: f
             group.create_task(call(connected))
         for connected in waiting:
             await connected.wait()
-        await asyncio.sleep(2 * _LEAD_S)
+        await asyncio.sleep(_AT_REST_S)
         began_s, before = time.monotonic(), server.usage()
         await asyncio.sleep(seconds)
         after, lasted_s = server.usage(), time.monotonic() - began_s

@@ -183,8 +183,8 @@ class SpeechIntake:
             return
         windows = np.empty(count * WINDOW, dtype=np.int16)
         buffer.read_into(self._next_window * WINDOW, windows)
-        self._stream.push(self._next_window, windows.reshape(count, WINDOW))
-        self._next_window += count
+        first, self._next_window = self._next_window, self._next_window + count
+        self._stream.push(first, windows.reshape(count, WINDOW))
 
     def _judged(
         self, first_window: int, probabilities: tuple[float, ...], phrase_ends: tuple[PhraseEnd, ...] = ()

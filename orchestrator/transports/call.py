@@ -136,7 +136,7 @@ class Call:
         except (OperationError, InvalidStateError, *SDP_ERRORS) as error:
             _log.warning("call %s: aiortc cannot answer the offer (%s)", self.id, type(error).__name__)
             raise WireError("invalid_value", "Invalid SDP offer: it does not fit together.", "sdp") from error
-        self._track.use(self._offer.codec)
+        self._track.use(self._offer.codec, self._offer.takes_pauses)
         if not self._offer.listens:
             self._track.run_dry()
         answer = with_resends(peer.localDescription.sdp, self._offer.sdp)

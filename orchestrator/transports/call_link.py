@@ -66,6 +66,7 @@ class CallLink:
         return self._playout
 
     def wake(self) -> None:
+        self._playout.expect_sound()
         if not self._scheduled and self._channel is not None:
             self._scheduled = True
             self._loop.call_soon(self._write)

@@ -41,7 +41,8 @@ class Offer:
     show where it is; the direction of the sound, which need not be said, is there.
 
     `listens`: the client wants sound. `speaks`: it sends sound. `max_message_bytes`: the longest event it takes; None
-    without a data channel.
+    without a data channel. `takes_pauses`: silence need not be sent to it, since it does not say that it wants it
+    (``usedtx=0``, RFC 7587 §6.1).
     """
 
     sdp: str
@@ -49,6 +50,7 @@ class Offer:
     listens: bool
     speaks: bool
     max_message_bytes: int | None
+    takes_pauses: bool = True
 
 
 def _refuse(message: str) -> WireError:
@@ -82,6 +84,7 @@ def read_offer(text: str) -> Offer:
         listens=direction in ("sendrecv", "recvonly"),
         speaks=direction in ("sendrecv", "sendonly"),
         max_message_bytes=None if application is None else _message_bytes(application),
+        takes_pauses=all(codec.parameters.get("usedtx") not in (0, "0") for codec in audio.rtp.codecs),
     )
 
 

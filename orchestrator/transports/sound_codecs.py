@@ -75,8 +75,19 @@ class To16k:
         return pieces[0] if len(pieces) == 1 else np.concatenate([_EMPTY, *pieces])
 
 
+SAME_PACKETS = 25
+"""So many equal packets in a row that decode to equal sound (half a second) show what the next of them decodes to."""
+
+FAINT = 4
+"""No sample of what is not decoded again is further from zero (-78 dBFS): some modes make noise of silence."""
+
+
 class OpusDecoder:
-    """Opus to 16 kHz. The decoder knows no better of a lost packet than `conceal` tells it."""
+    """Opus to 16 kHz. The decoder knows no better of a lost packet than `conceal` tells it.
+
+    Silence costs nothing: the packet of a muted microphone is not decoded again and again (`SAME_PACKETS`). What the
+    decoder would have become meanwhile it is already: whatever sounded before has long died away in it.
+    """
 
     def __init__(self) -> None:
         context = CodecContext.create("libopus", "r")
@@ -86,29 +97,49 @@ class OpusDecoder:
         context.sample_rate = OPUS_RATE_HZ
         self._context = context
         self._last = b""
+        self._same = 0
+        self._sound = _EMPTY
         self._resampler = To16k(OPUS_RATE_HZ)
 
     def decode(self, payload: bytes) -> Pcm:
         """Returns the sound that this packet completes. Raises `av.FFmpegError` if it is not Opus."""
-        self._last = payload[:1]
-        return self._run(payload)
+        repeats = payload == self._last
+        if repeats and self._same >= SAME_PACKETS:
+            return self._sound
+        same, self._same = self._same, 0
+        self._last = payload
+        sound = self._run(payload)
+        if repeats and _is_faint(sound) and np.array_equal(sound, self._sound):
+            self._same = same + 1
+        else:
+            self._sound = sound.copy()
+        return sound
 
     def conceal(self) -> Pcm:
         """Returns the decoder's guess at one lost packet like the last: one without frames means just that
         (RFC 6716 §3.2.1, §4.4), while PyAV cannot pass on an absent one."""
-        return self._run(bytes([self._last[0] & 0xFC])) if self._last else _EMPTY
+        if not self._last:
+            return _EMPTY
+        self._same = 0
+        return self._run(bytes([self._last[0] & 0xFC]))
 
     def silence(self, samples: int) -> Pcm:
         """Returns silence for a packet of so many 16 kHz samples that could not be decoded."""
+        self._same = 0
         return self._resampler.push(_sound_frame(bytes(2 * samples * 3), OPUS_RATE_HZ))
 
     def end(self) -> Pcm:
         """Returns what the resampler still holds."""
+        self._same = 0
         return self._resampler.end()
 
     def _run(self, payload: bytes) -> Pcm:
         pieces = [self._resampler.push(frame) for frame in self._context.decode(Packet(payload))]
         return pieces[0] if len(pieces) == 1 else np.concatenate([_EMPTY, *pieces])
+
+
+def _is_faint(sound: Pcm) -> bool:
+    return len(sound) > 0 and int(sound.min()) >= -FAINT and int(sound.max()) <= FAINT
 
 
 class G711Decoder:
@@ -183,6 +214,11 @@ class OpusEncoder:
             self._at_rest = self._silent == before
         return self._silent
 
+    def rest(self) -> bytes:
+        """Returns the packet of an encoder that sends no more silence: like the last silent one, without a frame in it
+        (RFC 6716 §3.2.1). After a silent frame."""
+        return bytes([self._silent[0] & 0xFC])
+
     def _run(self, pcm: bytes) -> bytes:
         frame = _sound_frame(pcm, RATE_HZ)
         frame.pts = self._pts
@@ -191,7 +227,10 @@ class OpusEncoder:
 
 
 class G711Encoder:
-    """24 kHz frames of 20 ms to µ-law or A-law at 8 kHz, 4 ms late (the resampler's look-ahead)."""
+    """24 kHz frames of 20 ms to µ-law or A-law at 8 kHz, 4 ms late (the resampler's look-ahead).
+
+    Silence costs nothing: the packet that two silent frames gave in a row is what they would go on giving.
+    """
 
     ticks = G711_RATE_HZ // 50
     clock_hz = G711_RATE_HZ
@@ -199,13 +238,27 @@ class G711Encoder:
     def __init__(self, codec: SoundCodec) -> None:
         self._compress = g711.encode_mulaw if codec is SoundCodec.PCMU else g711.encode_alaw
         self._resampler = Resampler(RATE_HZ, G711_RATE_HZ)
+        self._at_rest = False
+        self._silent = b""
         held_back = self.ticks - len(Resampler(RATE_HZ, G711_RATE_HZ).feed(np.zeros(FRAME_SAMPLES, np.int16)))
         self._ready = np.zeros(held_back, np.int16)
 
     def encode(self, pcm: bytes | None) -> bytes:
         """Returns the packet of one frame (`FRAME_BYTES`, None is silence)."""
-        sound = np.frombuffer(pcm if pcm is not None else bytes(FRAME_BYTES), "<i2")
-        ready = np.concatenate([self._ready, self._resampler.feed(sound)])
+        if pcm is not None:
+            self._at_rest, self._silent = False, b""
+            return self._run(pcm)
+        if not self._at_rest:
+            before, self._silent = self._silent, self._run(bytes(FRAME_BYTES))
+            self._at_rest = self._silent == before
+        return self._silent
+
+    def rest(self) -> bytes:
+        """G.711 has no packet for silence that is not sent: a silent one."""
+        return self.encode(None)
+
+    def _run(self, pcm: bytes) -> bytes:
+        ready = np.concatenate([self._ready, self._resampler.feed(np.frombuffer(pcm, "<i2"))])
         self._ready = ready[self.ticks :]
         return self._compress(ready[: self.ticks])
 

@@ -70,6 +70,11 @@ class PlayoutQueue:
         """Seconds of sound waiting."""
         return self._bytes / BYTES_PER_S
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether `take` has neither sound nor news."""
+        return not self._parts and not self._drained
+
     def play(self, response_id: str, pcm: bytes) -> None:
         """Queues sound. Raises `Overloaded`, and queues nothing, over the bound."""
         if len(pcm) % 2:
@@ -171,3 +176,15 @@ class Pacer:
         at_us = self._next_us
         self._next_us += FRAME_US
         return Due(at_us, skipped)
+
+    def rest_us(self, frames: int, now_us: int) -> int:
+        """Returns how long it is until so many more frames were due."""
+        return 0 if self._next_us is None else max(0, self._next_us + (frames - 1) * FRAME_US - now_us)
+
+    def wake(self, now_us: int) -> int:
+        """Passes over the frames that were due while nothing was to be sent, but for the last, which may go at once.
+        Returns how many."""
+        skipped = 0 if self._next_us is None else max(0, (now_us - self._next_us) // FRAME_US)
+        if self._next_us is not None:
+            self._next_us += skipped * FRAME_US
+        return skipped

@@ -11,8 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from modalities.audio.phrase_end import PhraseEnd, PhraseEnds
+from modalities.audio.segmenter import WINDOW
 from modalities.ports import VoiceActivityDetector
 from orchestrator.sessions.intake import DeliverProbabilities
+from orchestrator.workers.stillness import Stillness
 
 log = logging.getLogger("chorale.detector")
 
@@ -32,6 +34,8 @@ class _Work:
     stream: "_Stream"
     first_window: int
     windows: NDArray[np.int16]
+    owed: NDArray[np.int16]
+    """Windows before them that were answered already and are judged for the state's sake."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +54,7 @@ class _Stream:
         self.deliver = deliver
         self.state = service.detector.new_state()
         self.phrase_ends = PhraseEnds()
+        self.stillness = Stillness()
         self.pending: deque[tuple[int, NDArray[np.int16]]] = deque(maxlen=65_536)
         self.backlog = 0
         self.expected = -1
@@ -58,22 +63,36 @@ class _Stream:
     def push(self, first_window: int, windows: NDArray[np.int16]) -> None:
         if self.closed or not len(windows):
             return
+        if self.backlog == 0 and first_window == self.expected and self.stillness.passes(windows):
+            self._pass_over(first_window, windows)
+            if self.stillness.owes_many:
+                self._service.want(self)
+            return
         self.pending.append((first_window, windows))
         self.backlog += len(windows)
         self._service.want(self)
 
+    def _pass_over(self, first_window: int, windows: NDArray[np.int16]) -> None:
+        """Answers for the detector, here and now: a hop to its thread and back costs more than its answer."""
+        self.expected = first_window + len(windows)
+        silence = (0.0,) * len(windows)
+        self.deliver(first_window, silence, self.phrase_ends.observe(windows, silence, first_window))
+
     def take(self) -> _Work | None:
-        """Returns the next at most 64 windows that follow each other."""
+        """Returns the next at most 64 windows that follow each other, or none behind those that are owed."""
         if not self.pending:
-            return None
+            nothing = np.empty((0, WINDOW), np.int16)
+            owes = self.stillness.owes_many
+            return _Work(self, self.expected, nothing, self.stillness.owed()) if owes else None
         first, windows = self.pending.popleft()
         if len(windows) > MOST_WINDOWS_A_TICK:
             self.pending.appendleft((first + MOST_WINDOWS_A_TICK, windows[MOST_WINDOWS_A_TICK:]))
             windows = windows[:MOST_WINDOWS_A_TICK]
         if first != self.expected:
             self.state = self._service.detector.new_state()
+            self.stillness.begin()
         self.expected = first + len(windows)
-        return _Work(self, first, windows)
+        return _Work(self, first, windows, self.stillness.owed())
 
     def close(self) -> None:
         self.closed = True
@@ -135,19 +154,17 @@ class VoiceActivity:
 
     def _judge(self, work: list[_Work]) -> list[_Judgement]:
         """In the thread: the k-th windows of all streams in one call each; then how each speaker paused."""
+        sounds = [np.concatenate((w.owed, w.windows)) for w in work]
         results: list[list[float]] = [[] for _ in work]
-        for k in range(max(len(w.windows) for w in work)):
-            rows = [i for i, w in enumerate(work) if k < len(w.windows)]
-            sound = np.stack([work[i].windows[k] for i in rows]).astype(np.float32) / 32_768.0
+        for k in range(max(map(len, sounds))):
+            rows = [i for i, sound in enumerate(sounds) if k < len(sound)]
+            heard = np.stack([sounds[i][k] for i in rows]).astype(np.float32) / 32_768.0
             states = np.stack([work[i].stream.state for i in rows])
-            probabilities, states = self.detector.detect(sound, states)
+            probabilities, states = self.detector.detect(heard, states)
             for row, i in enumerate(rows):
                 work[i].stream.state = states[row]
                 results[i].append(float(probabilities[row]))
-        return [
-            _Judgement(tuple(result), w.stream.phrase_ends.observe(w.windows, result, w.first_window))
-            for w, result in zip(work, results, strict=True)
-        ]
+        return [_judgement(w, tuple(result[len(w.owed) :])) for w, result in zip(work, results, strict=True)]
 
     def _judged(self, asked: list[_Work], future: "asyncio.Future[list[_Judgement]]") -> None:
         """Delivers, whatever became of it, and goes on: one bad window must not leave every session deaf."""
@@ -162,6 +179,14 @@ class VoiceActivity:
             if broke is not None:
                 work.stream.expected = -1
         for work, found in () if broke is not None else zip(asked, future.result(), strict=True):
-            if not work.stream.closed:
+            if not work.stream.closed and found.probabilities:
+                work.stream.stillness.judged(work.windows, found.probabilities)
                 work.stream.deliver(work.first_window, found.probabilities, found.phrase_ends)
         self._go_on()
+
+
+def _judgement(work: _Work, probabilities: tuple[float, ...]) -> _Judgement:
+    if not probabilities:
+        return _Judgement((), ())
+    heard = work.stream.phrase_ends.observe(work.windows, probabilities, work.first_window)
+    return _Judgement(probabilities, heard)

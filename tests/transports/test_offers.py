@@ -103,6 +103,17 @@ def test_an_offer_without_a_data_channel_is_a_call_without_events() -> None:
     assert read_offer(asyncio.run(_offer(channel=False))).max_message_bytes is None
 
 
+def test_a_peer_that_wants_all_silence_is_understood(sdp: str) -> None:
+    """Only who says ``usedtx=0`` has to be sent every frame of it."""
+    assert read_offer(sdp).takes_pauses
+    number = next(line for line in sdp.splitlines() if "opus" in line).split(":")[1].split(" ")[0]
+    lines = [line for line in sdp.splitlines() if not line.startswith(f"a=fmtp:{number} ")]
+    at = next(i for i, line in enumerate(lines) if "opus" in line) + 1
+    for says, takes in (("usedtx=0", False), ("usedtx=1", True), ("minptime=10;useinbandfec=1", True)):
+        offer = [*lines[:at], f"a=fmtp:{number} {says}", *lines[at:]]
+        assert read_offer("\r\n".join(offer) + "\r\n").takes_pauses is takes
+
+
 def test_g711_is_taken_where_opus_is_not_offered(sdp: str) -> None:
     """PCMU before PCMA; nothing in common is said so."""
     names = {codec.name for codec in RTCRtpSender.getCapabilities("audio").codecs}

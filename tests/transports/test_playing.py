@@ -179,3 +179,83 @@ def test_a_stopped_track_ends_its_sender() -> None:
             await listener.track.recv()
 
     virtual_time.run(main())
+
+
+def test_a_track_with_nothing_to_say_rests_and_its_stamps_stay_true() -> None:
+    """After two seconds of silence an empty frame every 400 ms, as Opus at rest; each stamp is that of its time."""
+
+    async def main() -> None:
+        listener = Listener()
+        await listener.hear(100)
+        packets = [await listener.track.recv() for _ in range(5)]
+        now_s = asyncio.get_running_loop().time()
+        assert [len(bytes(packet)) for packet in packets] == [1] * 5
+        assert [packet.pts for packet in packets] == [960 * (100 + 20 * number) for number in range(5)]
+        assert now_s == pytest.approx((packets[-1].pts or 0) / 48_000)
+
+    virtual_time.run(main())
+
+
+def test_sound_wakes_a_resting_track_at_once() -> None:
+    """Its first frame leaves when it comes, wherever in the rest that is; then they are 20 ms apart, all heard."""
+
+    async def main() -> None:
+        listener = Listener()
+        await listener.hear(101)
+        rested_s = asyncio.get_running_loop().time()
+        asyncio.get_running_loop().call_later(0.133, listener.track.play, "a", tone(0.2).tobytes())
+        heard = await listener.hear(10)
+        assert listener.times_s[101] == pytest.approx(rested_s + 0.133)
+        assert listener.times_s[102:111] == pytest.approx([rested_s + 0.14 + 0.02 * n for n in range(9)])
+        assert all(heard[1:])
+        assert np.diff(listener.stamps[101:]).tolist() == [960] * 9
+        assert listener.stamps[101] / 48_000 == pytest.approx(listener.times_s[101], abs=0.02)
+        assert listener.track.played_samples("a") == 4_800
+
+    virtual_time.run(main())
+
+
+def test_what_happens_in_the_session_wakes_a_resting_track() -> None:
+    """A player gets silence for two seconds from then on, and is in step when the reply comes."""
+
+    async def main() -> None:
+        listener = Listener()
+        await listener.hear(101)
+        rested_s = asyncio.get_running_loop().time()
+        asyncio.get_running_loop().call_later(0.133, listener.track.expect_sound)
+        packets = [await listener.track.recv() for _ in range(101)]
+        assert [len(bytes(packet)) > 1 for packet in packets] == [True] * 100 + [False]
+        now_s = asyncio.get_running_loop().time()
+        assert now_s == pytest.approx(rested_s + 0.12 + 100 * 0.02)
+        assert packets[-1].pts == round(now_s * 48_000)
+
+    virtual_time.run(main())
+
+
+def test_a_response_without_sound_is_told_by_a_resting_track_too() -> None:
+    """Whoever waits for its end does not wait for the next frame."""
+
+    async def main() -> None:
+        listener = Listener()
+        await listener.hear(101)
+        rested_s = asyncio.get_running_loop().time()
+        asyncio.get_running_loop().call_later(0.1, listener.track.finish, "a")
+        await listener.hear(1)
+        assert listener.drained == ["a"]
+        assert listener.times_s[-1] == pytest.approx(rested_s + 0.1)
+
+    virtual_time.run(main())
+
+
+@pytest.mark.parametrize("codec", [SoundCodec.PCMU, SoundCodec.OPUS])
+def test_a_peer_that_wants_all_silence_gets_it(codec: SoundCodec) -> None:
+    """G.711 has no other, and of Opus a peer may ask for it."""
+
+    async def main() -> None:
+        track = PlayoutTrack(virtual_time.VirtualClock(), 1, lambda _: None)
+        track.use(codec, may_rest=codec is not SoundCodec.OPUS)
+        for _ in range(200):
+            await track.recv()
+        assert asyncio.get_running_loop().time() == pytest.approx(199 * 0.02)
+
+    virtual_time.run(main())

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from modalities.ports import Pcm
+from orchestrator.clients.microphone import Microphone
 from orchestrator.transports.rtp_order import SoundCodec
 from orchestrator.transports.rtp_placement import payload_samples
 from orchestrator.transports.sound_codecs import OpusDecoder, OpusEncoder, new_decoder, new_encoder
@@ -94,3 +95,49 @@ def test_a_packet_is_20_ms_of_the_codecs_clock(codec: SoundCodec) -> None:
     encoder = new_encoder(codec)
     assert encoder.clock_hz == codec.clock_hz
     assert encoder.ticks * 50 == codec.clock_hz
+
+
+def test_the_same_faint_packet_again_and_again_decodes_as_it_always_did() -> None:
+    """Not decoding it is heard by nobody: not in the silence, and not in what is said behind it."""
+    quiet = Microphone()._silence
+    encoder, plain, ours = OpusEncoder(), OpusDecoder(), OpusDecoder()
+    word = [encoder.encode(pcm) for pcm in tone(10)]
+    for payload in [*word, *[quiet] * 200, *word]:
+        plain._same = 0
+        assert np.abs(plain.decode(payload).astype(int) - ours.decode(payload)).max(initial=0) <= 1
+    ours._run = None  # type: ignore[method-assign,assignment]
+    with pytest.raises(TypeError):
+        ours.decode(quiet)
+
+
+def test_a_muted_sender_is_not_decoded() -> None:
+    """Half a second shows what its packet is; a lost packet or any other ends that."""
+    quiet, decoder = Microphone()._silence, OpusDecoder()
+    for _ in range(60):
+        last = decoder.decode(quiet)
+    usual = decoder._run
+    decoder._run = None  # type: ignore[method-assign,assignment]
+    assert np.array_equal(decoder.decode(quiet), last)
+    decoder._run = usual  # type: ignore[method-assign]
+    decoder.conceal()
+    decoder._run = None  # type: ignore[method-assign,assignment]
+    with pytest.raises(TypeError):
+        decoder.decode(quiet)
+
+
+def test_a_loud_packet_is_decoded_however_often_it_comes() -> None:
+    """What can be heard goes on in the decoder's own way."""
+    payload, decoder = OpusEncoder().encode(tone(1)[0]), OpusDecoder()
+    for _ in range(60):
+        decoder.decode(payload)
+    decoder._run = None  # type: ignore[method-assign,assignment]
+    with pytest.raises(TypeError):
+        decoder.decode(payload)
+
+
+def test_silent_g711_is_coded_once() -> None:
+    """What is repeated is what coding it again gives, and sound behind it is coded as ever."""
+    encoder, plain = new_encoder(SoundCodec.PCMU), new_encoder(SoundCodec.PCMU)
+    word = tone(1)[0]
+    for pcm in [word, *[None] * 5, word, word]:
+        assert encoder.encode(pcm) == plain.encode(bytes(960) if pcm is None else pcm)

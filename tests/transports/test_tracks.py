@@ -10,6 +10,7 @@ from orchestrator.transports.tracks import (
     FRAME_SAMPLES,
     FRAME_US,
     MAX_RESPONSES,
+    Due,
     Pacer,
     PlayoutQueue,
 )
@@ -178,6 +179,17 @@ def test_a_sender_that_is_late_owes_its_frames_but_not_for_ever() -> None:
     stopped = pacer.due(1_040_000)
     assert (stopped.at_us, stopped.skipped) == (1_040_000, 50)
     assert pacer.due(1_040_000).at_us == 1_060_000
+
+
+def test_a_sender_that_rested_owes_nothing() -> None:
+    """However short the rest was: it goes on with the frame that is due now, and says how many were not sent."""
+    pacer = Pacer()
+    assert (pacer.rest_us(20, 0), pacer.wake(0)) == (0, 0)
+    pacer.due(0)
+    assert pacer.rest_us(20, 5_000) == 395_000
+    assert pacer.wake(95_000) == 3
+    assert pacer.due(95_000) == Due(80_000, 0)
+    assert (pacer.wake(97_000), pacer.due(97_000)) == (0, Due(100_000, 0))
 
 
 def test_a_frame_is_20_ms_of_24_khz() -> None:

@@ -1,0 +1,78 @@
+"""Which windows of a stream the voice detector need not look at now, since next to nothing is in them (heart).
+
+A muted microphone sends zeros, or what a codec makes of them. The network says "no speech" to that, so it is not asked.
+Its state drifts in silence all the same, and with it what it makes of the next word: windows that were answered for it
+are owed to it. They are judged some at a time, and before the next window that holds anything, until the state has come
+to rest.
+"""
+
+from collections import deque
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from modalities.audio.segmenter import WINDOW
+
+FLOOR = 4
+"""No sample of a still window is further from zero (-78 dBFS). Of 120 recordings of speech that were made so quiet none
+had a probability over 0.21, nor at twice the level; at four times seven were heard."""
+
+SETTLED_WINDOWS = 31
+"""So many still windows in a row (1 s) are judged before the next are answered without."""
+
+REST_WINDOWS = 1_250
+"""After so many (40 s) the state is where silence leads it from anywhere: what follows is owed no more."""
+
+MOST_OWED = 16
+"""So many windows are judged at a time (0.5 s, some 3 ms of work)."""
+
+MOST_HELD = 128
+"""Owed windows that are kept where the detector's thread does not come to judge them."""
+
+_NO_SPEECH = 0.05
+"""Far below whatever ends speech (`modalities.audio.segmenter`)."""
+
+
+class Stillness:
+    """Follows one stream of windows, all of which come by in order, either through `passes` or through `judged`."""
+
+    __slots__ = ("_owed", "_still")
+
+    def __init__(self) -> None:
+        self._still = 0
+        self._owed: deque[NDArray[np.int16]] = deque(maxlen=MOST_HELD)
+
+    def passes(self, windows: NDArray[np.int16]) -> bool:
+        """Takes windows, shape (n, 512), that need not be judged now; says whether these need not."""
+        if self._still < SETTLED_WINDOWS or not _is_still(windows):
+            return False
+        if self._still < REST_WINDOWS:
+            self._owed.extend(windows)
+        self._still += len(windows)
+        return True
+
+    @property
+    def owes_many(self) -> bool:
+        """Whether it is time to judge some of what was passed."""
+        return len(self._owed) >= MOST_OWED
+
+    def owed(self) -> NDArray[np.int16]:
+        """Returns, once, the windows that are to be judged before anything else, shape (n, 512)."""
+        owed = np.stack(self._owed) if self._owed else np.empty((0, WINDOW), np.int16)
+        self._owed.clear()
+        return owed
+
+    def judged(self, windows: NDArray[np.int16], probabilities: Sequence[float]) -> None:
+        """Notes what the detector made of windows."""
+        is_still = max(probabilities, default=0.0) < _NO_SPEECH and _is_still(windows)
+        self._still = self._still + len(windows) if is_still else 0
+
+    def begin(self) -> None:
+        """What comes next does not follow what came before."""
+        self._still = 0
+        self._owed.clear()
+
+
+def _is_still(windows: NDArray[np.int16]) -> bool:
+    return len(windows) > 0 and int(windows.min()) >= -FLOOR and int(windows.max()) <= FLOOR
