@@ -18,7 +18,7 @@ LONGEST_TEXT = 4_000
 
 PER_SLOT = 0.04
 """How much nearer an intent is for each slot of the text that it takes; half of it further for each other."""
-A_LITTLE_FAR, CLEARLY_AHEAD = 0.15, 0.08
+A_LITTLE_FAR, CLEARLY_AHEAD = 0.08, 0.08
 """An intent that is below the threshold by so much is it all the same where it is so far ahead of the next."""
 
 
