@@ -1,11 +1,13 @@
 """The question that is put where only the user can tell, and what an answer to it settles. Pure."""
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 from consistency.facts import conflicts
 from consistency.observation import Observation
+from consistency.policy import later
 
 _MOST_WORDS = 6
 _MARKS = " .,!?;:"
@@ -21,6 +23,16 @@ class Question:
     b: Observation
     readings: tuple[str, str]
     text: str
+
+    @property
+    def of_one_sound(self) -> bool:
+        """Whether `b` is what else may have been heard in the sound of `a`."""
+        return self.b.id.startswith(f"{self.a.id}~")
+
+    @property
+    def unanswered(self) -> Observation:
+        """What stands where the answer names neither: what was recognised, or the later word."""
+        return self.a if self.of_one_sound else later(self.a, self.b)
 
     @property
     def names_a_part(self) -> bool:
@@ -85,6 +97,10 @@ def chosen(
     ]
     if named[0] != named[1]:
         return 0 if named[0] else 1
+    numbers = [_numbers(one) for one in (asked.a, asked.b)]
+    said = [bool(_numbers(answer) & (numbers[which] - numbers[1 - which])) for which in (0, 1)]
+    if said[0] != said[1]:
+        return 0 if said[0] else 1
     near = [distance(one, answer) for one in (asked.a, asked.b)]
     if min(near) <= 0.5 < max(near):
         return near.index(min(near))
@@ -100,6 +116,10 @@ def _names(answer: Observation, reading: str, said: Observation) -> bool:
     at = said.text.find(reading)
     inside = [one for one in said.facts if at >= 0 and at <= one.start and one.stop <= at + len(reading)]
     return any((one.kind, one.value) in facts for one in inside)
+
+
+def _numbers(said: Observation) -> set[str]:
+    return set(re.findall(r"\d+(?:[.:]\d+)?", said.normal or said.text))
 
 
 def _words(text: str) -> list[str]:

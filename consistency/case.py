@@ -82,7 +82,7 @@ class Case:
             self.replaced.append(finding.loser)
             self.readings.pop(finding.loser.id, None)
         if finding.state == "open" and self.opened is None:
-            self.opened = pair
+            self.opened = finding.between or pair
 
     def amend(self, found: Amendment) -> None:
         """Takes what a correction does: its values are where they belong, what it corrects reads otherwise."""
@@ -96,10 +96,13 @@ class Case:
     ) -> None:
         """Takes what a question came to. Where it was about a part, the loser's other slots stand; an answer that wants
         nothing by itself ("ten") has chosen, and fills no slot of its own."""
-        self.superseded.append(loses.id)
-        self.readings.pop(loses.id, None)
         self.settled = {asked.a.id, asked.b.id}
         self.replaced.append(loses)
+        if asked.of_one_sound and wins is asked.b:
+            self.readings[asked.a.id] = self.adopted[asked.a.id] = wins
+        elif not asked.of_one_sound:
+            self.superseded.append(loses.id)
+            self.readings.pop(loses.id, None)
         if asked.names_a_part:
             self.commits.append(replace(loses, tokens=kept(loses, wins)))
         self.commits.append(wins)

@@ -17,7 +17,7 @@ from consistency.corrections import Corrections
 from consistency.judge import Graph, Judge, Past, Surroundings
 from consistency.misheard import Misheard
 from consistency.observation import Observation
-from consistency.policy import SECOND, EngineRules, Policy, is_near, later, place
+from consistency.policy import SECOND, EngineRules, Policy, is_near, place
 from consistency.reading import Reader
 from consistency.snapshots import Committed, Snapshot
 from consistency.sounding import Sounding
@@ -102,14 +102,14 @@ class ConsistencyEngine:
         reads = {key: one.text for judged in self._units for key, one in judged.corrected.items()}
         return {key: text for key, text in reads.items() if key in said and said[key] != text}
 
-    def stands_alone(self, observation: Observation, unit: int) -> bool:
+    def stands_alone(self, observation: Observation, unit: int, asks: bool = False) -> bool:
         """Whether nothing is there that may contradict this observation, so that no more need be known of it. What was
         said before in the same way it may correct, which is no contradiction."""
         if any(judged.asked is not None for judged in self._units[-2:]):
             return False
         if self._units and self._corrections is not None and self._corrections.concerns(observation.text):
             return False
-        if self._misheard is not None and self._misheard.concerns(observation, self._rules.lost):
+        if self._misheard is not None and self._misheard.concerns(observation, self._rules.lost, asks):
             return False
         others = (one for judged in self._units[-KEPT_UNITS:] for one in judged.unit.observations)
         return not any(
@@ -257,7 +257,7 @@ class ConsistencyEngine:
             ),
             (None, None),
         )
-        wins = later(asked.a, asked.b) if named is None else (asked.a, asked.b)[named]
+        wins = asked.unanswered if named is None else (asked.a, asked.b)[named]
         loses = asked.b if wins is asked.a else asked.a
         case.settle(asked, wins, loses, answer)
         told = asked.readings[0 if wins is asked.a else 1]
@@ -314,7 +314,9 @@ class ConsistencyEngine:
         for one in case.unit.standing:
             if one.modality == "speech" and case.readings.get(one.id) is one:
                 known = self._answers.get(one.id, Answers())
-                case.note(self._misheard.find(Sounding(one, known, self._rules, not case.unit.expired)))
+                asks = case.may_ask and case.unit.asks and not case.near(one, self._rules.compare_us)
+                sound = Sounding(one, known, self._rules, not case.unit.expired)
+                case.note(self._misheard.find(sound, asks and len(case.unit.standing) == 1))
 
     # -- concluding -------------------------------------------------------------------------------------------------
 

@@ -60,15 +60,40 @@ class Misheard:
         self._domain = domain
         self._read = read
 
-    def concerns(self, heard: Observation, most: float) -> bool:
+    def concerns(self, heard: Observation, most: float, asks: bool = False) -> bool:
         """Whether an utterance is to wait until it is understood, so that it can be looked into. `most`: the doubt that
-        is let pass."""
+        is let pass. `asks`: the user may be asked."""
         if heard.modality != "speech" or not heard.words or most >= 1:
             return False
+        if asks and rivals(heard, {}):
+            return True
         return bool(self._domain.listed()) and self._doubt.doubt(heard) > most
 
-    def find(self, sound: Sounding) -> Finding:
-        """Looks into what stands of one utterance."""
+    def find(self, sound: Sounding, asks: bool = False) -> Finding:
+        """Looks into what stands of one utterance. Where the user may be asked (`asks`), it is left to him which of
+        two numbers he said that are mistaken for each other, should both fit the sound."""
+        found = self._lost(sound)
+        if not asks or found.state != "agreed" or found.adopted is not None:
+            return found
+        return self._of_two_numbers(sound, found)
+
+    def _of_two_numbers(self, sound: Sounding, found: Finding) -> Finding:
+        heard = sound.heard
+        values = " ".join(token.value.casefold() for token in heard.tokens if token.slot and token.intent)
+        others = tuple(
+            one for one in rivals(heard, {}) if re.search(rf"\b{re.escape(one.replaced)}\b", values)
+        )
+        if (first := sound.unscored(tuple(one.text for one in others), found.evidence)) is not None:
+            return first
+        scored = [(one, score) for one in others if (score := sound.known.scores.get(one.text)) is not None]
+        fitting = [(one, score) for one, score in scored if ratio(score) >= sound.rules.fits]
+        if not fitting:
+            return found
+        rival, score = max(fitting, key=lambda pair: (ratio(pair[1]), pair[0].text))
+        between = (heard, self._with(heard, rival, {}))
+        return Finding("open", (forced(score), *found.evidence), verified=found.verified, between=between)
+
+    def _lost(self, sound: Sounding) -> Finding:
         heard, most = sound.heard, sound.rules.lost
         takes = self._domain.takes(heard) if heard.modality == "speech" and heard.words else {}
         if not takes or most >= 1:

@@ -62,3 +62,11 @@ def test_splicing_puts_the_others_facts_into_what_was_heard() -> None:
     assert spliced(SPOKEN, typed("no, 15", 3.0)) == "set a timer for 15 minutes"
     assert spliced(SPOKEN, typed("no, tomorrow", 3.0)) is None
     assert spliced(said("fifty", 1.0), typed("15", 3.0)) is None
+
+
+def test_question_about_amounts_is_answered_by_the_number_alone() -> None:
+    """The number is enough for fifteen minutes; a number of both readings says nothing."""
+    one = said("set 2 timers for 50 minutes", 1.0, tokens=(slot("duration", "50 minutes"),))
+    asked = question(one, said("set 2 timers for 15 minutes", 1.0, tokens=(slot("duration", "15 minutes"),)))
+    assert chosen(asked, said("15", 5.0), far) == 1
+    assert chosen(asked, said("2", 5.0), far) is None

@@ -3,7 +3,7 @@
 import pytest
 
 from consistency.engine import ConsistencyEngine
-from consistency.observation import Observation, Token
+from consistency.observation import Observation
 from consistency.policy import EngineRules, Policy
 from consistency.verdict import (
     Accept,
@@ -185,26 +185,6 @@ def test_engine_asks_once_and_takes_the_answer() -> None:
     assert isinstance(verdict, Accept)
     assert verdict.superseded == (speech.id,)
     assert Evidence("answer", 1.0, "15") in verdict.evidence
-
-
-def test_engine_asked_about_a_part_keeps_the_rest_of_both_readings() -> None:
-    """The answer chooses between two values, and is no slot itself; what only the other reading filled stands, and the
-    value that was not meant is withdrawn, even where an earlier unit had committed it."""
-    one = engine(policy="ask")
-    text = typed(FIFTEEN, 1.0, tokens=(slot("minutes", "15"), slot("name", "pasta")))
-    speech = said(FIFTY, 4.0, tokens=(slot("minutes", "50"),))
-    one.observe(text, 2_000_000, 1, True)
-    assert {token.value for token in one.snapshot.tokens} == {"15", "pasta"}
-    one.observe(speech, 5_000_000, 2, True)
-    verdict = one.observe(Scores(speech.id, (scored(FIFTEEN, -20.0),)), 5_100_000)
-    assert isinstance(verdict, Ask)
-    answer = said("fifty", 8.0, tokens=(Token("", "number", "loose"),))
-    verdict = one.observe(answer, 9_000_000, 3, True)
-    assert isinstance(verdict, Accept)
-    assert {(token.slot, token.value) for token in one.snapshot.tokens} == {
-        ("minutes", "50"),
-        ("name", "pasta"),
-    }
 
 
 def test_engine_never_puts_a_question_twice() -> None:

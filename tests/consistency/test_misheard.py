@@ -6,8 +6,8 @@ from consistency.engine import ConsistencyEngine
 from consistency.misheard import Misheard
 from consistency.observation import ForcedScore, Observation, Word
 from consistency.policy import EngineRules
-from consistency.verdict import Accept, Reheard, Scores, Suspect, WantScore, WantTranscript
-from tests.consistency.saying import said, scored, slot
+from consistency.verdict import Accept, Ask, Reheard, Scores, Suspect, WantScore, WantTranscript
+from tests.consistency.saying import said, scored, slot, typed
 from tests.fakes.judges import ListedDomain, ScriptedDoubt
 
 YORK = "a flight to New York"
@@ -162,3 +162,54 @@ def test_lost_slot_that_there_is_no_time_for_is_accepted_unverified() -> None:
     assert isinstance(verdict, Accept)
     assert verdict.verified
     assert verdict.adopted
+
+
+FIFTY, FIFTEEN = "a timer for fifty minutes", "a timer for fifteen minutes"
+
+
+def timer(text: str = FIFTY) -> Observation:
+    number = "fifty" if text is FIFTY else "fifteen"
+    return heard(text, tokens=(slot("duration", f"{number} minutes", "fly"), slot("city", "Denver", "fly")))
+
+
+def test_number_that_sounds_like_another_is_left_to_the_user_where_the_sound_leaves_it_open() -> None:
+    """He is asked; what he says stands for what was recognised, with every other slot of it."""
+    one = engine({})
+    assert not one.stands_alone(timer(), 1, asks=True)
+    verdict = one.observe(timer(), 1, 1, True)
+    assert isinstance(verdict, Suspect)
+    assert verdict.wants == (WantScore("u", (FIFTEEN,)),)
+    verdict = one.observe(Scores("u", (scored(FIFTEEN, -1.0),), (FIFTEEN,)), 1)
+    assert isinstance(verdict, Ask)
+    assert verdict.question == "Sorry, fifty minutes or fifteen minutes?"
+    assert one.snapshot.number == 0
+    verdict = one.observe(said("fifteen minutes", 6.0), 2, 2, True)
+    assert isinstance(verdict, Accept)
+    assert (verdict.adopted, verdict.superseded) == ((("u", "u~number"),), ())
+    values = {(token.slot, token.value) for token in one.snapshot.tokens}
+    assert values == {("duration", "fifteen minutes"), ("city", "Denver")}
+
+
+def test_number_that_was_recognised_stands_where_it_is_confirmed_or_nobody_answers() -> None:
+    """A question that is not answered leaves it at what the recogniser heard."""
+    for answer in ("fifty minutes", "what do you mean"):
+        one = engine({})
+        one.observe(timer(), 1, 1, True)
+        one.observe(Scores("u", (scored(FIFTEEN, -1.0),), (FIFTEEN,)), 1)
+        verdict = one.observe(said(answer, 6.0), 2, 2, True)
+        assert isinstance(verdict, Accept)
+        assert (verdict.adopted, verdict.superseded) == ((), ())
+        assert "fifty minutes" in {token.value for token in one.snapshot.tokens}
+
+
+def test_nobody_is_asked_about_a_number_that_is_clear_or_was_typed_too() -> None:
+    """The sound may be clear, the user may have typed it, or may not be asked at all."""
+    one = engine({})
+    one.observe(timer(), 1, 1, True)
+    assert isinstance(one.observe(Scores("u", (scored(FIFTEEN, -5.0),), (FIFTEEN,)), 1), Accept)
+    one = engine({})
+    one.observe(replace(typed(FIFTY, 0.5), tokens=timer().tokens), 1, 1, True)
+    assert isinstance(one.observe(timer(), 1, 1, True), Accept)
+    one = engine({})
+    assert one.stands_alone(timer(), 1)
+    assert isinstance(one.observe(timer(), 1, 1), Accept)
