@@ -10,9 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from consistency.case import wants_of
+from consistency.corrections import Corrections
 from consistency.engine import ConsistencyEngine
 from consistency.misheard import Misheard
 from consistency.observation import Modality, Observation, Word
+from consistency.ontology import IntentSpec, Ontology, ServiceSpec, SlotSpec
 from consistency.policy import EngineRules, Policy
 from consistency.verdict import Freeze, Reheard, Scores, Verdict, WantScore
 from tests.consistency.saying import form, said, scored, slot
@@ -20,10 +22,20 @@ from tests.fakes.judges import DrawnDoubt, DrawnGraph, DrawnJudge, ListedDomain
 
 TURN_S = 4.0
 WORDS = (
-    "set it to fifteen", "set it to fifty", "fifty", "seven", "no, eight", "call mum", "", "at 7", "at 8"
+    "set it to fifteen", "set it to fifty", "fifty", "seven", "no, eight", "no, seven", "call mum", "", "at 7", "at 8"
 )  # fmt: skip
 MODALITIES: tuple[Modality, ...] = ("speech", "text", "caption", "form")
 NOW = 1_000_000_000
+BOOKS = Ontology(
+    {
+        "tables": ServiceSpec(
+            "tables",
+            "",
+            {"book": IntentSpec("book", "", ("time",))},
+            {"time": SlotSpec("time", "A number", "number")},
+        )
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -65,6 +77,7 @@ def an_engine(policy: Policy = "later") -> ConsistencyEngine:
         DrawnJudge(),
         DrawnGraph(),
         lambda one: one.text.encode(),
+        corrections=Corrections(BOOKS, lambda text: said(text, 0.0).facts),
         misheard=Misheard(DrawnDoubt(), ListedDomain({"time": {"ten": "10"}, "who": {"tom": "tom"}})),
     )
 
@@ -120,7 +133,7 @@ POLICIES: st.SearchStrategy[Policy] = st.sampled_from(["later", "typed", "confir
 EVENTFUL = {
     "Suspect": 0.3, "Freeze": 0.15, "Ask": 0.15, "RollBack": 0.15, "realigned": 0.1, "superseded": 0.2,
     "form frozen": 0.03, "second recogniser": 0.08, "judged again": 0.08, "recognised again": 0.08,
-    "lost slot": 0.1, "heard again": 0.05,
+    "corrected": 0.1, "lost slot": 0.1, "heard again": 0.05,
 }  # fmt: skip
 """What has to come up in at least so many of the conversations that the properties are held on."""
 
@@ -177,6 +190,8 @@ def _named(verdict: Verdict) -> Iterable[str]:
         yield "second recogniser"
     if "recognised_again" in reasons:
         yield "recognised again"
+    if "corrected" in reasons:
+        yield "corrected"
     if "lost_slot" in reasons:
         yield "lost slot"
     if "heard_again" in reasons:
