@@ -5,8 +5,8 @@ the client named its place. Bounded: over `max_items` the oldest leave (they had
 """
 
 from collections import OrderedDict
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 
 from msgspec import structs
 
@@ -52,6 +52,14 @@ class Entry:
     heard: str | None = None
     response_id: str | None = None
     offset: int = 0
+    changed: Callable[[], None] | None = field(default=None, repr=False, compare=False)
+    """Told of every change, by the conversation that holds it."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        object.__setattr__(self, name, value)
+        changed = getattr(self, "changed", None)  # the last to be set
+        if changed is not None:
+            changed()
 
     @property
     def id(self) -> str:
@@ -69,6 +77,8 @@ class Conversation:
         self._max_items = max_items
         self._prompt_chars = prompt_chars
         self._offset = 0
+        self.changes = 0
+        """Counts what happened to any entry, or to their order: as long as it stands, prompts are what they were."""
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -126,11 +136,19 @@ class Conversation:
             entry.began_us = max(entry.began_us, self._entries[at - 1].began_us) if at > 0 else 0
         self._offset = entry.offset = self._next_offset()
         self._entries.insert(at, entry)
+        entry.changed = self._note_change
         self._by_id[entry.id] = entry
         self._gone.pop(entry.id, None)
         while len(self._entries) > self._max_items:
-            self._by_id.pop(self._entries.pop(0).id)
+            self._let_go(self._by_id.pop(self._entries.pop(0).id))
         return self.previous_of(entry.id) if entry.id in self._by_id else None
+
+    def _note_change(self) -> None:
+        self.changes += 1
+
+    def _let_go(self, entry: Entry) -> None:
+        self._note_change()
+        entry.changed = None
 
     def _place_by_time(self, entry: Entry) -> int:
         at = len(self._entries)
@@ -144,6 +162,7 @@ class Conversation:
         if entry is None:
             return False
         del self._entries[self._index_of(entry)]
+        self._let_go(entry)
         if remember:
             self._gone[item_id] = entry.item
             while len(self._gone) > _TOMBSTONES:

@@ -22,6 +22,7 @@ from orchestrator.sessions.asking import already_active, check_inputs, reply_wor
 from orchestrator.sessions.conversation import Conversation, Entry
 from orchestrator.sessions.effects import EmitAudio
 from orchestrator.sessions.figures import TurnTimes
+from orchestrator.sessions.foresight import Foresight
 from orchestrator.sessions.head_start import Guess, HeadStart, Prospect, carry_over
 from orchestrator.sessions.hearing import Hearing
 from orchestrator.sessions.outbound import Outbound
@@ -63,6 +64,7 @@ class Speaker:
         """What was said in answer to which turn, since somebody looked."""
         self._asides: dict[str, ResponseRun] = {}
         self._params: dict[str, ResponseParams] = {}
+        self._foresight = Foresight(conversation, conversation_id, out.rules.speech_output)
         self._last: ResponseRun | None = None
         self._owners: dict[str, ResponseRun] = {}
 
@@ -132,9 +134,7 @@ class Speaker:
         """Returns what would be asked if the user's turn ended with this entry, or (None) once all of it is settled."""
         current = self.current if entry is None else None
         params = ResponseParams() if current is None else self._params.get(current.id, ResponseParams())
-        work = reply_work(self.view, params, self._conversation, self._conversation_id, entry)
-        speaks = self._shape(params).modality == "audio"
-        return Prospect(silence, work, speaks, self.view.audio.output.speed)
+        return self._foresight.of(self.view, params, silence, entry)
 
     @property
     def is_waiting(self) -> bool:
