@@ -6,18 +6,20 @@ same.
 """
 
 import json
-from collections.abc import Sequence
+import logging
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from modalities.errors import ModalityError
 from modalities.ports import (
     ChatMessage,
     Embedder,
     LanguageModel,
     Prompt,
-    ReplyDelta,
     Slot,
     Tool,
     Understanding,
@@ -25,10 +27,14 @@ from modalities.ports import (
 from modalities.tokens.ontology import Domain, Intent, SlotType
 from modalities.tokens.understand import LONGEST_TEXT, ExampleUnderstander
 
+log = logging.getLogger(__name__)
+
 TOOL = "understand"
 NONE = "none"
 """What the model answers where no intent fits."""
 MOST_TOKENS = 160
+WITHIN_S = 1.2
+"""A turn that waits for its meaning is answered without it after 1.5 s."""
 CONFIDENCE = 0.8
 """A model does not say how sure it is."""
 MOST_VALUES = 40
@@ -36,12 +42,22 @@ MOST_VALUES = 40
 
 
 class ModelUnderstander:
-    """Asks a language model for each text, and takes the examples' answer where its own is no use.
+    """Asks a language model for each text, and takes the examples' answer where its own is no use, comes too late
+    (`within_s`), or does not come since the model failed.
 
-    A text costs a whole reply of the model: hundreds of milliseconds where examples cost ten.
+    A text costs a whole reply of the model: hundreds of milliseconds where examples cost ten. `now` gives seconds.
     """
 
-    def __init__(self, embedder: Embedder, model: LanguageModel, domain: Domain) -> None:
+    def __init__(
+        self,
+        embedder: Embedder,
+        model: LanguageModel,
+        domain: Domain,
+        within_s: float = WITHIN_S,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._within_s = within_s
+        self._now = now
         self._embedder = embedder
         self._model = model
         self._domain = domain
@@ -61,7 +77,12 @@ class ModelUnderstander:
         prompt = Prompt(
             messages, (self._tool,), f"={TOOL}", MOST_TOKENS, 0.0, cache_key=f"{TOOL}:{self._domain.name}"
         )
-        completion = self._model.generate(prompt, _take)
+        until = self._now() + self._within_s
+        try:
+            completion = self._model.generate(prompt, lambda delta: self._now() < until)
+        except ModalityError as fault:
+            log.warning("the model that understands failed, the nearest example is taken: %s", fault)
+            return by_example
         arguments = next((call.arguments for call in completion.tool_calls if call.name == TOOL), "")
         found = understanding_from(arguments, text, by_example.vector, self._domain)
         return by_example if found is None else replace(found, likeness=by_example.likeness)
@@ -136,7 +157,3 @@ def _slot(name: str, value: object, text: str, intent: Intent, domain: Domain) -
             return Slot(name, known.get(value.lower(), value), start, start + len(words), CONFIDENCE)
     # Inferred: the consistency engine judges it by its own evidence.
     return Slot(name, value, confidence=CONFIDENCE / 2) if value in known.values() else None
-
-
-def _take(delta: ReplyDelta) -> bool:
-    return True

@@ -25,6 +25,8 @@ _ADAPTER_ROLES: dict[Role, registry.Role] = {
     "speech": "speech",
 }
 
+MODEL_WITHIN_MS = 1_200
+"""What a language model has to understand a text; then the nearest example is taken."""
 
 DEFAULT_DOMAIN = Path(__file__).parents[2] / "configs" / "domains" / "default.yaml"
 """Ships beside the packages in a checkout; an installed wheel has none and finds general slots only."""
@@ -104,12 +106,17 @@ def _language_model(settings: object, threads: int, allow_download: bool) -> dic
     """Returns the engine and options of the model that an understanding worker asks, its files found. Raises
     `ConfigError`, `ModelMissing`."""
     key = f"workers.understand.options.{LANGUAGE_MODEL}"
+    own = dict(settings) if isinstance(settings, dict) else settings
+    within_ms = own.pop("within_ms", MODEL_WITHIN_MS) if isinstance(own, dict) else MODEL_WITHIN_MS
+    if not isinstance(within_ms, int) or isinstance(within_ms, bool) or within_ms <= 0:
+        raise ConfigError(f"{key}.within_ms: expected milliseconds, not {within_ms!r}")
     try:
-        worker = LlmWorker.model_validate(settings)
+        worker = LlmWorker.model_validate(own)
     except ValidationError as error:
         faults = [f"{key}.{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors()]
         raise ConfigError("\n".join(faults)) from None
-    return {"engine": worker.engine, "options": _options("llm", worker, threads, allow_download)}
+    options = _options("llm", worker, threads, allow_download)
+    return {"engine": worker.engine, "options": options, "within_ms": within_ms}
 
 
 def _domain(worker: Worker) -> dict[str, object]:

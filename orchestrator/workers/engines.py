@@ -32,7 +32,8 @@ def load(configure: Configure) -> Craft:
                 from modalities.tokens.understand_by_model import ModelUnderstander
 
                 language_model = _built("llm", model["engine"], model["options"])
-                return TextUnderstander(ModelUnderstander(embedder, language_model, domain))
+                within_s = model.get("within_ms", 1_200) / 1_000
+                return TextUnderstander(ModelUnderstander(embedder, language_model, domain, within_s))
             return TextUnderstander(ExampleUnderstander(embedder, domain))
         case "llm":
             from orchestrator.workers.reply import Replier

