@@ -24,7 +24,7 @@ from benchmarks.outcome import RESULTS
 from benchmarks.sound_data import HeardClip, HeardPair, ears, listen
 from consistency.sound import FILE, LOST_ALONE, LOST_NAMES, PAIR_NAMES, UNIT, Fit, SoundModel, to_json
 
-VERSION = 1
+VERSION = 2
 RIDGE_PAIRS, RIDGE_LOST = 15.0, 30.0
 FOLDS, SEED = 5, 1
 KEEP = RESULTS / "heard"

@@ -9,15 +9,16 @@ odds are averaged. Sums are of integers and results are rounded to 1e-4: the sam
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
 
 from consistency.distance import compared, distance, logistic
+from consistency.distance import shipped as texts_model
 from consistency.features import NAMES as TEXT_NAMES
 from consistency.judge import Comparison as Judgement
 from consistency.judge import Judge
-from consistency.observation import ForcedScore, Observation
+from consistency.observation import NO_VECTOR, ForcedScore, Observation
 from consistency.policy import SECOND
 from consistency.verdict import Evidence
 from consistency.wording import CONTENT, wording
@@ -40,7 +41,10 @@ FORCED: Mapping[str, tuple[float, float]] = {
 }
 """What is measured of a forced score, and between which bounds it counts."""
 
-PAIR_NAMES = (*TEXT_USED, *FORCED)
+BY_TEXTS = "by_texts"
+"""Log odds of the distance D that the texts alone have, without vectors: a fit to other data, of many more pairs."""
+
+PAIR_NAMES = (*TEXT_USED, *FORCED, BY_TEXTS)
 LOST_NAMES = (
     "log_probability",  # the recogniser's mean per token
     "lowest_word", "mean_word",  # logarithms of the probabilities of its words of content
@@ -56,6 +60,8 @@ LOST_NAMES = (
 
 LOST_ALONE = LOST_NAMES[:6]
 _SMALLEST = 1e-3
+_EDGE = 0.01
+"""Keeps the odds of a sure distance finite."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +117,9 @@ class SoundModel:
 def witness(heard: Observation, typed: Observation, score: ForcedScore) -> tuple[float, ...]:
     """Returns what one recogniser has to say about a typed text, in the order of `PAIR_NAMES`. `heard` is what it
     recognised, `score` how well the typed text fits under it."""
-    found = compared(heard, typed, wording(heard), wording(typed))
+    blind = replace(heard, vector=NO_VECTOR), replace(typed, vector=NO_VECTOR)
+    found = compared(*blind, *map(wording, blind))
+    apart = texts_model().distance(found)
     texts = tuple(min(found[name], _TEXT_CAP) for name in TEXT_USED)
     ratio = score.total - score.recognised_total
     values = {
@@ -126,7 +134,7 @@ def witness(heard: Observation, typed: Observation, score: ForcedScore) -> tuple
         "added": min((one for said, text, one in score.apart if text and not said), default=0.0),
     }
     forced = tuple(round(max(low, min(values[name], high)), 4) for name, (low, high) in FORCED.items())
-    return texts + forced
+    return (*texts, *forced, round(math.log((apart + _EDGE) / (1 + _EDGE - apart)), 4))
 
 
 def utterance(

@@ -1,13 +1,16 @@
 """Speech against typed text: the sound decides where texts alone cannot, in numbers that are the same everywhere."""
 
 import json
+import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from consistency import sound
+from consistency.distance import distance
 from consistency.judge import Comparison
 from consistency.observation import Fact, ForcedScore, Observation, Word
 from consistency.sound import (
@@ -63,6 +66,17 @@ def test_sound_tells_the_same_words_from_a_contradiction() -> None:
     assert model is not None
     assert model.distance(witness(HEARD, SAME, FITS)) < 0.5
     assert model.distance(witness(HEARD, OTHER, NOT_SAID)) > 0.85
+
+
+def test_witness_tells_what_the_texts_alone_say_and_reads_no_vectors() -> None:
+    """Their distance is one of its numbers, as log odds; with vectors of whatever kind it is the same."""
+    near, far = witness(HEARD, SAME, FITS), witness(HEARD, OTHER, FITS)
+    at = PAIR_NAMES.index("by_texts")
+    apart = distance(HEARD, OTHER)
+    assert far[at] == pytest.approx(math.log((apart + 0.01) / (1.01 - apart)), abs=1e-4)
+    assert near[at] < -2 < 2 < far[at]
+    vector = np.full(128, 2_000, dtype=np.int16)
+    assert witness(replace(HEARD, vector=vector), replace(OTHER, vector=-vector), FITS) == far
 
 
 def test_sound_speaks_for_a_typed_text_that_was_misheard() -> None:
