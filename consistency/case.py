@@ -91,11 +91,9 @@ class Case:
         self.replaced.append(replace(found.new, tokens=found.replaced))
         self.evidence.append(Evidence("corrected", 1.0, found.about))
 
-    def settle(
-        self, asked: Question, wins: Observation, loses: Observation, answer: Observation | None
-    ) -> None:
-        """Takes what a question came to. Where it was about a part, the loser's other slots stand; an answer that wants
-        nothing by itself ("ten") has chosen, and fills no slot of its own."""
+    def settle(self, asked: Question, wins: Observation, loses: Observation, answered: bool) -> None:
+        """Takes what a question came to. Where it was about a part, the loser's other slots stand. Values that answer it
+        ("ten") have chosen, and fill no slot of their own."""
         self.settled = {asked.a.id, asked.b.id}
         self.replaced.append(loses)
         if asked.of_one_sound and wins is asked.b:
@@ -106,8 +104,10 @@ class Case:
         if asked.names_a_part:
             self.commits.append(replace(loses, tokens=kept(loses, wins)))
         self.commits.append(wins)
-        if answer is not None and answer.intent is None:
-            self.readings[answer.id] = replace(answer, tokens=())
+        for one in self.unit.standing if answered else ():
+            if one.modality != "form" and one.intent is None:
+                tokens = tuple(token for token in one.tokens if token.intent)
+                self.readings[one.id] = replace(one, tokens=tokens)
 
 
 def wants_of(verdict: Verdict) -> tuple[Want, ...]:

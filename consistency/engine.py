@@ -249,17 +249,17 @@ class ConsistencyEngine:
         if asked is None:
             return
         case.may_ask = False
-        named, answer = next(
+        named = next(
             (
-                (which, one)
+                which
                 for one in case.unit.standing
                 if one.text and (which := chosen(asked, one, self._conflicts.distance)) is not None
             ),
-            (None, None),
+            None,
         )
         wins = asked.unanswered if named is None else (asked.a, asked.b)[named]
         loses = asked.b if wins is asked.a else asked.a
-        case.settle(asked, wins, loses, answer)
+        case.settle(asked, wins, loses, named is not None)
         told = asked.readings[0 if wins is asked.a else 1]
         case.evidence.append(Evidence("answer", float(named is not None), told))
 

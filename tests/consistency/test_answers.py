@@ -17,8 +17,8 @@ def test_engine_asked_about_a_part_keeps_the_rest_of_both_readings() -> None:
     one.observe(speech, 5_000_000, 2, True)
     verdict = one.observe(Scores(speech.id, (scored(FIFTEEN, -20.0),)), 5_100_000)
     assert isinstance(verdict, Ask)
-    answer = said("fifty", 8.0, tokens=(Token("", "number", "loose"),))
-    verdict = one.observe(answer, 9_000_000, 3, True)
+    one.observe(said("fifty", 8.0, tokens=(Token("", "number", "loose"),)), 9_000_000, 3, True)
+    verdict = one.observe(said("I said so", 9.5, tokens=(Token("", "number", "loose"),)), 11_000_000, 3, True)
     assert isinstance(verdict, Accept)
     assert {(token.slot, token.value) for token in one.snapshot.tokens} == {
         ("minutes", "50"),
