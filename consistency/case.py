@@ -92,8 +92,8 @@ class Case:
         self.evidence.append(Evidence("corrected", 1.0, found.about))
 
     def settle(self, asked: Question, wins: Observation, loses: Observation, answered: bool) -> None:
-        """Takes what a question came to. Where it was about a part, the loser's other slots stand. Values that answer it
-        ("ten") have chosen, and fill no slot of their own."""
+        """Takes what a question came to. Where it was about a part, the loser's other slots stand. Values that are
+        an answer ("ten") have chosen, and fill no slot of their own."""
         self.settled = {asked.a.id, asked.b.id}
         self.replaced.append(loses)
         if asked.of_one_sound and wins is asked.b:
