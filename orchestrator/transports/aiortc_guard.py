@@ -49,6 +49,9 @@ MAX_STREAMS = 64
 MAX_SOURCES = 8
 """Sources of sound and of reports whose state is kept with a call's keys; beyond, the one unused for longest goes."""
 
+MAX_NEW_SOURCES_PER_S = 8
+"""Sources of a call that may begin in one second; what further ones send is dropped before it costs anything."""
+
 MAX_SENT_AGAIN_PER_S = 100
 """Packets of a call that are sent again when its client asks for them: twice as many as are sent at all."""
 
@@ -96,6 +99,7 @@ class BoundedKeys:
         self._session = session
         self._sources: dict[bytes, None] = {}
         self._latest = b""
+        self._second = self._begun = 0
 
     @property
     def sources(self) -> int:
@@ -111,18 +115,29 @@ class BoundedKeys:
         return self._open(data, 4, self._session.unprotect_rtcp)
 
     def _open(self, data: bytes, source_at: int, unprotect: Callable[[bytes], bytes]) -> bytes:
+        source = data[source_at : source_at + 4]
+        if source != self._latest and source not in self._sources and self._too_many_began():
+            raise pylibsrtp.Error("more sources than anybody has")
         try:
             plain = unprotect(data)
         except ValueError as error:
             raise pylibsrtp.Error(str(error)) from None
-        source = data[source_at : source_at + 4]
         if source != self._latest:
             self._note(source)
         return plain
 
+    def _too_many_began(self) -> bool:
+        now = int(asyncio.get_running_loop().time())
+        if now != self._second:
+            self._second, self._begun = now, 0
+        return self._begun >= MAX_NEW_SOURCES_PER_S
+
     def _note(self, source: bytes) -> None:
         self._latest = source
-        self._sources.pop(source, None)
+        if source in self._sources:
+            del self._sources[source]
+        else:
+            self._begun += 1
         self._sources[source] = None
         if len(self._sources) > MAX_SOURCES:
             oldest = next(iter(self._sources))

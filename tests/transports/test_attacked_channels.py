@@ -52,9 +52,9 @@ MESSAGES: dict[str, str | bytes] = {
     "half a letter": b'{"type":"\xc3"}',
     "a number": "1e999",
     "deep": "[" * 100_000,
-    "long": json.dumps({"type": "conversation.item.create", "item": {"text": "x" * 1_000_000}}),
-    "long and no JSON": "x" * 1_000_000,
-    "a million bytes": bytes(1_000_000),
+    "long": json.dumps({"type": "conversation.item.create", "item": {"text": "x" * 300_000}}),
+    "long and no JSON": "x" * 300_000,
+    "longer than the server takes": bytes(300_000),
     "sound": json.dumps({"type": "input_audio_buffer.append", "audio": "AAAA"}),
 }
 
@@ -74,23 +74,23 @@ def test_a_message_that_is_no_event_is_refused(what: str, caplog: pytest.LogCapt
 
 
 @pytest.mark.parametrize("message", ["{", '{"type":"response.cancel"}', b"\xff"])
-def test_two_thousand_messages_at_once(message: str | bytes, caplog: pytest.LogCaptureFixture) -> None:
+def test_more_messages_at_once_than_may_wait(message: str | bytes, caplog: pytest.LogCaptureFixture) -> None:
     """They are taken, or the call ends: whatever it is, the other call goes on, and what waits is bounded."""
 
     async def attack(board: Switchboard, caller: Caller) -> None:
         theirs: Any = board.door.find(caller.call_id)
         most = 0
-        for number in range(2_000):
+        for number in range(600):
             if caller.channel is None or caller.channel.readyState != "open":
                 break
             caller.send(message)
-            if number % 100 == 0:
+            if number % 50 == 0:
                 await asyncio.sleep(0)
                 most = max(most, theirs._inbox.qsize())
         assert most <= MAX_UNREAD
         session = board.directory.sessions[0]
         await until(
-            lambda: board.door.calls == 1 or len(session.submitted) + len(session.refused) >= 2_000,
+            lambda: board.door.calls == 1 or len(session.submitted) + len(session.refused) >= 600,
             "the end of the flood",
         )
 

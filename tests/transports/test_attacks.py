@@ -125,14 +125,20 @@ def test_packets_are_not_sent_again_without_end(caplog: pytest.LogCaptureFixture
 
 
 def test_sources_without_end_are_not_remembered(caplog: pytest.LogCaptureFixture) -> None:
-    """Each packet under another source: the keys' state has room for a few, and the caller is heard afterwards."""
+    """Each packet under another source: the keys' state has room for a few, few are begun in a second, and the caller
+    is heard afterwards."""
 
     async def attack(board: Switchboard, caller: Caller) -> None:
+        began_s = asyncio.get_running_loop().time()
         for number in range(400):
             await send_rtp(caller, sound_packet(number, 960 * number, 10_000 + number, b"\xf8\xff\xfe"))
             await asyncio.sleep(0)
         await still_works(board, caller)
         assert servers_dtls(board, caller)._rx_srtp.sources <= aiortc_guard.MAX_SOURCES
+        call = board.door.find(caller.call_id)
+        assert call is not None
+        seconds = asyncio.get_running_loop().time() - began_s
+        assert call.statistics().order.restarts <= 2 * aiortc_guard.MAX_NEW_SOURCES_PER_S * (seconds + 2)
 
     attacked(attack, caplog)
 
