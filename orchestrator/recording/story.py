@@ -119,6 +119,8 @@ def _reason(name: str, value: float, about: str) -> str:
             return f"weakest {about}"
         case "forced_score":
             return f"the sound gives “{about}” {value:+.1f}"
+        case "policy":
+            return f"by policy the {about.partition(':')[0]} one counts"
         case "sound":
             return f"the sound says {about}"
         case _:
