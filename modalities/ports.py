@@ -75,6 +75,15 @@ class SpeechRecognizer(Protocol):
         ...
 
 
+@runtime_checkable
+class EachRecognizer(Protocol):
+    """A `SpeechRecognizer` whose results need not wait for each other."""
+
+    def recognize_each(self, clips: Sequence[Clip]) -> Iterator[tuple[int, Recognition]]:
+        """Yields each clip's place and what `recognize` would return for it, once each, as soon as it is certain."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Claim:
     """Texts that may have been said in a clip, and what was recognised there. What was heard under the clip's `key` is

@@ -7,7 +7,7 @@ through faster-whisper's own sequential windows. A second model, where one is co
 asked. What was heard of the last utterances is kept, so that texts can be scored under it (`whisper_scoring`).
 """
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -76,6 +76,10 @@ class _Trial:
     """The last encoding of the clip and its place in it: most rungs read what the one before has heard."""
 
 
+def _unheard_from(clip: Clip, found: Recognition) -> int | None:
+    return unheard_from(clip.pcm, found.words[-1].stop_s) if found.words else None
+
+
 class FasterWhisper:
     """A `SpeechRecognizer` and a `Scorer`."""
 
@@ -103,26 +107,51 @@ class FasterWhisper:
         return self._engine
 
     def recognize(self, clips: Sequence[Clip]) -> list[Recognition]:
-        results = [Recognition("")] * len(clips)
-        trials = []
-        elsewhere = self._by_the_second(clips)
+        found = dict(self.recognize_each(clips))
+        return [found[place] for place in range(len(clips))]
+
+    def recognize_each(self, clips: Sequence[Clip]) -> Iterator[tuple[int, Recognition]]:
+        trials, long = [], []
+        by_the_second = self._for_the_second(clips)
         for place, clip in enumerate(clips):
-            if place in elsewhere:
-                results[place] = elsewhere[place]
-            elif len(clip.pcm) > _WINDOW_SAMPLES:
-                results[place] = self._windows(clip)
+            if place in by_the_second:
+                continue
+            if len(clip.pcm) > _WINDOW_SAMPLES:
+                long.append(place)
             elif len(clip.pcm):
                 first = min(clip.rung, BEAM) if self._engine.shortens else max(WHOLE, min(clip.rung, BEAM))
                 trials.append(_Trial(place, clip, self._language(clip), first, []))
+            else:
+                yield place, Recognition("")
+        yield from self._tried(trials)
+        for place in long:
+            yield place, self._windows(clips[place])
+        if by_the_second and self.second is not None:
+            asked = [replace(clips[place], rung=SHORT) for place in by_the_second]
+            for number, one in self.second.recognize_each(asked):
+                yield by_the_second[number], replace(one, rung=SECOND)
+
+    def _tried(self, trials: Sequence[_Trial]) -> Iterator[tuple[int, Recognition]]:
+        """Climbs with all of them; whoever has ended waits for nobody's next rung."""
+        left = list(trials)
+        unheard: list[_Trial] = []
         for rung in (SHORT, SHORT, WHOLE, BEAM, SAMPLED):
-            waiting = [trial for trial in trials if trial.rung == rung]
+            waiting = [trial for trial in left if trial.rung == rung]
             # Of about one length side by side: a batch takes as long as its longest member.
             waiting.sort(key=lambda trial: len(trial.clip.pcm))
             for together in _groups(waiting, lambda trial: self._shape(trial), self._settings.batch):
                 self._climb(together, rung)
-        for trial in trials:
-            results[trial.place] = self._to_its_end(trial.clip, _recognition(trial))
-        return results
+                for trial in together:
+                    if trial.rung != ENDED and rung != SAMPLED:
+                        continue
+                    left = [one for one in left if one is not trial]
+                    found = _recognition(trial)
+                    if _unheard_from(trial.clip, found) is None:
+                        yield trial.place, found
+                    else:
+                        unheard.append(trial)
+        for trial in (*left, *unheard):
+            yield trial.place, self._to_its_end(trial.clip, _recognition(trial))
 
     def score(self, claims: Sequence[Claim]) -> list[Fits | None]:
         theirs = [place for place, claim in enumerate(claims) if claim.clip.rung == SECOND]
@@ -140,20 +169,16 @@ class FasterWhisper:
 
     def _to_its_end(self, clip: Clip, found: Recognition) -> Recognition:
         """Goes on behind the last word of a final for as long as its speech does."""
-        rest = unheard_from(clip.pcm, found.words[-1].stop_s) if found.words else None
+        rest = _unheard_from(clip, found)
         if rest is None:
             return found
         behind = replace(clip, pcm=clip.pcm[rest:], key="", alternatives=0)
         return continued(found, self.recognize([behind])[0], rest / SPEECH_RATE_HZ)
 
-    def _by_the_second(self, clips: Sequence[Clip]) -> dict[int, Recognition]:
-        """Recognises, by place, what is asked of the second recogniser; nothing where there is none."""
+    def _for_the_second(self, clips: Sequence[Clip]) -> list[int]:
+        """Returns the places of what is asked of the second recogniser; none where there is none."""
         places = [place for place, clip in enumerate(clips) if clip.rung == SECOND]
-        second = self.second if places else None
-        if second is None:
-            return {}
-        found = second.recognize([replace(clips[place], rung=SHORT) for place in places])
-        return {place: replace(one, rung=SECOND) for place, one in zip(places, found, strict=True)}
+        return places if places and self.second is not None else []
 
     def _climb(self, trials: Sequence[_Trial], rung: int) -> None:
         """Decodes clips of one shape at a rung, and sends those that are not believed to the next."""

@@ -1,10 +1,20 @@
 """Recognition in a worker process: a batch of clips in, a transcript of each out; or texts scored under clips."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from modalities.ports import SPEECH_RATE_HZ, Claim, Clip, Fit, Fits, Recognition, Scorer, SpeechRecognizer
+from modalities.ports import (
+    SPEECH_RATE_HZ,
+    Claim,
+    Clip,
+    EachRecognizer,
+    Fit,
+    Fits,
+    Recognition,
+    Scorer,
+    SpeechRecognizer,
+)
 from orchestrator.scheduling.work import (
     AlternativeText,
     Score,
@@ -20,7 +30,7 @@ from orchestrator.workers.frames import Task
 
 
 class Transcriber:
-    """One call of the recogniser is one step: a cancel is honoured before it and after it."""
+    """One call of the recogniser is one step: a cancel is honoured before it and before each of its results is told."""
 
     def __init__(self, recognizer: SpeechRecognizer) -> None:
         self._recognizer = recognizer
@@ -37,12 +47,21 @@ class Transcriber:
         )
         jobs = [(task.job_id, _transcribe(task)) for task in tasks if not isinstance(task.work, Score)]
         sounding = [(job_id, work) for job_id, work in jobs if work.audio]
-        clips = [clip_of(work, job_id) for job_id, work in sounding]
-        results = self._recognizer.recognize(clips) if sounding else []
-        texts = dict(zip((job_id for job_id, _ in sounding), results, strict=True))
-        for job_id, _ in jobs:
+        for job_id, work in jobs:
+            if not work.audio and wanted(job_id):
+                tell(transcribed(job_id, Recognition("")))
+        for place, found in self._each([clip_of(work, job_id) for job_id, work in sounding]):
+            job_id = sounding[place][0]
             if wanted(job_id):
-                tell(transcribed(job_id, texts.get(job_id, Recognition(""))))
+                tell(transcribed(job_id, found))
+
+    def _each(self, clips: Sequence[Clip]) -> Iterable[tuple[int, Recognition]]:
+        """What is certain of one clip waits for no second look at another, where the engine can tell."""
+        if not clips:
+            return ()
+        if isinstance(self._recognizer, EachRecognizer):
+            return self._recognizer.recognize_each(clips)
+        return zip(range(len(clips)), self._recognizer.recognize(clips), strict=True)
 
     def _score(self, jobs: Sequence[tuple[str, Score]], tell: Tell, wanted: Wanted) -> None:
         """An engine that cannot score tells nothing about any text."""

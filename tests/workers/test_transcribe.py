@@ -1,6 +1,6 @@
 """Recognition jobs become clips, results become reports."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pytest
@@ -86,7 +86,7 @@ def test_transcriber_job_without_sound_is_empty_and_never_reaches_the_engine() -
     """A commit of nothing has no text (F-T7); the rest of the batch keeps its own results."""
     recognizer = _Recognizer()
     told = _do(recognizer, Transcribe(0, 0), Transcribe(0, 1, audio=_sound(9)), Transcribe(3, 3))
-    assert told == [Transcribed("j0", ""), Transcribed("j1", "9"), Transcribed("j2", "")]
+    assert told == [Transcribed("j0", ""), Transcribed("j2", ""), Transcribed("j1", "9")]
     assert recognizer.seen == [[1]]
     assert _do(_Recognizer(), Transcribe(0, 0)) == [Transcribed("j0", "")]
 
@@ -108,6 +108,21 @@ def test_transcriber_engine_with_too_few_results_fails() -> None:
 
     with pytest.raises(ValueError):
         _do(Forgetful(), Transcribe(0, 1, audio=_sound(1)), Transcribe(0, 1, audio=_sound(2)))
+
+
+def test_transcriber_tells_what_is_certain_while_others_are_still_looked_at() -> None:
+    """An engine that can tell its results one by one keeps nobody waiting for another's; each goes to its own job."""
+    told: list[Report] = []
+
+    class Patient(_Recognizer):
+        def recognize_each(self, clips: Sequence[Clip]) -> Iterator[tuple[int, Recognition]]:
+            yield 1, Recognition("second")
+            assert told == [Transcribed("j1", "second")]
+            yield 0, Recognition("first")
+
+    tasks = [Task(f"j{number}", Transcribe(0, 1, audio=_sound(number))) for number in range(2)]
+    Transcriber(Patient()).do(tasks, told.append, lambda _: True)
+    assert told == [Transcribed("j1", "second"), Transcribed("j0", "first")]
 
 
 def test_transcriber_other_work_is_a_fault() -> None:

@@ -334,6 +334,16 @@ def test_whisper_looks_again_with_a_wide_beam_before_it_encodes_anew() -> None:
     assert engine.encoded == 1
 
 
+def test_whisper_keeps_nobody_waiting_for_anothers_second_look() -> None:
+    """What ends with the first decode is told before the next rung of its company; each clip once."""
+    engine: Any = LoopingEngine()  # stands in for the model's engine
+    clips = [Clip(noise(2, 1000)), Clip(noise(2, 1000), draft=True), Clip(noise(0, 1))]
+    told = []
+    for place, found in FasterWhisper(WhisperSettings(), engine).recognize_each(clips):
+        told.append((place, found.text, {rung for rung, _, _ in engine.asked}))
+    assert told == [(2, "", set()), (1, "", {SHORT}), (0, "at last", {SHORT, WHOLE, BEAM, SAMPLED})]
+
+
 def test_whisper_starts_where_the_clip_asks() -> None:
     """A clip that is to be heard again starts at its rung."""
     engine: Any = LoopingEngine()  # stands in for the model's engine
