@@ -77,6 +77,8 @@ class Case:
         if finding.lost is not None and finding.lost.id in self.readings:
             self.replaced.append(self.readings[finding.lost.id])
             self.readings[finding.lost.id] = finding.lost
+            if finding.reads is not None:
+                self.corrected[finding.lost.id] = finding.reads
         if finding.loser is not None:
             self.superseded.append(finding.loser.id)
             self.replaced.append(finding.loser)

@@ -15,6 +15,7 @@ from consistency.judge import Comparison, Judge
 from consistency.observation import ForcedScore, Observation
 from consistency.policy import EngineRules, Policy, winner
 from consistency.reading import Reader
+from consistency.rewording import reworded
 from consistency.slots import Apart, apart, evidence_of, fills, kept, mended, respelled, same_value
 from consistency.sounding import Sounding, best, forced, ratio
 from consistency.units import Answers
@@ -284,15 +285,22 @@ class Conflicts:
         others: Sequence[Observation],
         policy: Policy,
     ) -> Finding:
-        """Takes from the loser the slots that it named otherwise; its words stay, since they say more than these."""
+        """Takes from the loser the slots that it named otherwise. Its words stay, since they say more than these, and
+        read with the winner's values where its own stood."""
         settled = self._settle(a, b, evidence, others, policy)
         loser = settled.loser
         if loser is None:
             return settled
-        left = kept(loser, b if loser is a else a, self._read)
-        if loser.modality == "form" and not left:
-            return settled
-        return replace(settled, loser=None, lost=replace(loser, tokens=left))
+        wins = b if loser is a else a
+        left = kept(loser, wins, self._read)
+        if loser.modality == "form":
+            if not left:
+                return settled
+            return replace(settled, loser=None, lost=replace(loser, tokens=left))
+        text = respelled(loser, apart(loser, wins, self._read), self._read)
+        lost = replace(loser, tokens=left)
+        reads = None if text is None else reworded(lost, text, self._read)
+        return replace(settled, loser=None, lost=lost, reads=reads)
 
     def _support(self, one: Observation, others: Sequence[Observation]) -> int:
         """How many others say the same."""

@@ -74,3 +74,13 @@ def with_value(said: Observation, token: Token, value: str, read: Reader) -> Obs
 
     tokens = tuple(map(shifted, said.tokens))
     return replace(said, text=text, normal="", facts=read(text), tokens=tokens, words=())
+
+
+def reworded(said: Observation, text: str, read: Reader | None) -> Observation:
+    """Returns an observation as it reads with another text, its tokens where their values stand in that."""
+    places = {one: text.find(one.value) if one.value else -1 for one in said.tokens}
+    tokens = tuple(
+        replace(one, start=at, stop=at + len(one.value) if at >= 0 else -1) for one, at in places.items()
+    )
+    facts = () if read is None else read(text)
+    return replace(said, text=text, normal="", facts=facts, tokens=tokens, words=())

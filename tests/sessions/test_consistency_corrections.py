@@ -96,3 +96,34 @@ def test_session_asks_without_what_was_taken_back_in_the_same_breath() -> None:
     other = talk()
     other.typed("What's the weather in Boston, no, Austin?")
     assert other.prompt()[-1] == ("user", "What's the weather in Boston, no, Austin?")
+
+
+def test_session_asks_without_the_value_that_lost() -> None:
+    """Spoken Boston, typed Austin, and the sound was Boston: the item stays as it was said, and the model reads of
+    Austin alone."""
+    one = talk()
+    one.meaning = city
+    one.speak()
+    one.typed("in Austin")
+    one.transcribed("What's the weather in Boston?")
+    while one.open_jobs(Score):
+        fits(one, -30.0)
+    assert one.prompt()[-1] == ("user", "What's the weather in Austin?\nin Austin")
+    assert [event["transcript"] for event in one.all(COMPLETED)] == ["What's the weather in Boston?"]
+    tokens = one.heart.checker.engine.snapshot.tokens
+    assert [(token.slot, token.value) for token in tokens] == [("city", "Austin")]
+
+
+def city(text: str) -> Understood:
+    """Every text asks for the weather."""
+    facts, normal = facts_and_form(text)
+    known = next(one for one in DOMAIN.intents if one.name == "get_weather")
+    slots = find_slots(text, DOMAIN.slots_of(known))
+    return Understood(
+        "",
+        intent="get_weather",
+        confidence=0.9,
+        slots=tuple(SlotFound(one.name, one.value, one.start, one.stop, 1.0) for one in slots),
+        normal=normal,
+        facts=tuple(FactFound(one.kind, one.value, one.start, one.stop) for one in facts),
+    )

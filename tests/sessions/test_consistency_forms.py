@@ -41,7 +41,8 @@ def test_form_of_a_plain_client_neither_interrupts_nor_answers() -> None:
 
 
 def test_form_that_contradicts_speech_takes_its_slot() -> None:
-    """The later one wins; both stay readable, and the tokens that hold are the form's."""
+    """The later one wins; both stay readable, the spoken words with the form's value, and the tokens that hold are the
+    form's."""
     one = talk()
     spoken(one, "a table at seven")
     one.client("chorale.token", slots=[EIGHT])
@@ -51,7 +52,7 @@ def test_form_that_contradicts_speech_takes_its_slot() -> None:
     assert [reason["about"] for reason in verdict["evidence"] if reason["name"] == "slot"] == [
         "time: 7 against 8"
     ]
-    assert one.prompt()[-1] == ("user", "a table at seven\ntime = 8")
+    assert one.prompt()[-1] == ("user", "a table at 8\ntime = 8")
     assert [token.value for token in one.heart.checker.engine.snapshot.tokens if token.slot] == ["8"]
 
 
