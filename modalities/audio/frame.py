@@ -4,9 +4,6 @@ import numpy as np
 
 from modalities.ports import Pcm
 
-FRAME_MS = 20
-"""A frame is 20 ms of sound."""
-
 _LITTLE_ENDIAN = np.dtype("<i2")
 
 

@@ -153,6 +153,7 @@ class HeadStart:
         prepared, guess.prepared = guess.prepared, None
         if prepared is not None:
             self._out.cancel(prepared.job_id)
+            guess.held = [report for report in guess.held if report.job_id != prepared.job_id]
 
 
 def carry_over(guess: Guess, times: TurnTimes | None) -> None:

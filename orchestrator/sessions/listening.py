@@ -157,7 +157,6 @@ class Listener:
         """`start` includes the padding that the client asked for; the first word was `spoken` later."""
         detection = self._view.audio.input.turn_detection
         assert detection is not None
-        start = max(start, self._buffer_start)
         item_id = self._out.ids.take("item")
         speaking = self.ear.state is not Ear.QUIET
         began_us = self._timeline.at(max(start, spoken))

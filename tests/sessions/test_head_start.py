@@ -223,6 +223,20 @@ def test_head_start_that_found_no_room_or_failed_costs_nothing() -> None:
     assert all(event["response"]["status"] != "failed" for event in talk.all("response.done"))
 
 
+def test_head_start_lets_go_of_sound_whose_making_failed() -> None:
+    """What was made before the failure is not held for a turn's end: the sentence is made anew then."""
+    talk = Talk()
+    job = foreseen(talk)
+    talk.report(ReplyText(job, "Fine. And you?"))
+    sound = talk.open_jobs(Speak)[0]
+    talk.report(SpeechPiece(sound, 0, 24_000, 4_800))
+    guess = talk.heart._head_start._guess
+    assert guess is not None
+    assert sound in {report.job_id for report in guess.held}
+    talk.failed(sound, "worker_failed")
+    assert {report.job_id for report in guess.held} == {job}
+
+
 def test_head_start_holds_only_so_much() -> None:
     """A reply that runs far ahead of its turn is dropped; sound that does is made again when it is due."""
     talk = Talk()
