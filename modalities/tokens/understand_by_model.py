@@ -7,7 +7,6 @@ same.
 
 import json
 import logging
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -53,8 +52,8 @@ class ModelUnderstander:
         embedder: Embedder,
         model: LanguageModel,
         domain: Domain,
+        now: Callable[[], float],
         within_s: float = WITHIN_S,
-        now: Callable[[], float] = time.monotonic,
     ) -> None:
         self._within_s = within_s
         self._now = now

@@ -1,5 +1,6 @@
 """From a configuration to a craft that is ready to work. Imports what one kind needs, and only when asked."""
 
+import time
 from importlib import import_module
 from typing import Any
 
@@ -33,7 +34,9 @@ def load(configure: Configure) -> Craft:
 
                 language_model = _built("llm", model["engine"], model["options"])
                 within_s = model.get("within_ms", 1_200) / 1_000
-                return TextUnderstander(ModelUnderstander(embedder, language_model, domain, within_s))
+                return TextUnderstander(
+                    ModelUnderstander(embedder, language_model, domain, time.monotonic, within_s)
+                )
             return TextUnderstander(ExampleUnderstander(embedder, domain))
         case "llm":
             from orchestrator.workers.reply import Replier

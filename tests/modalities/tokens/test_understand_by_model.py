@@ -1,6 +1,7 @@
 """A language model that is held to a domain's schema, and not believed beyond it."""
 
 import json
+import time
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
@@ -83,7 +84,7 @@ def test_understander_asks_the_model_and_falls_back_to_examples() -> None:
     """The model's answer where there is one, the nearest example where there is none."""
     call = {"name": "understand", "arguments": {"intent": "lights_on", "slots": {"room": "kitchen"}}}
     model = ScriptedLanguageModel(ReplyScript(tool_calls={"cook": call}))
-    understander = ModelUnderstander(ScriptedEmbedder(), model, DOMAIN)
+    understander = ModelUnderstander(ScriptedEmbedder(), model, DOMAIN, time.monotonic)
     by_model, by_example = understander.understand(["I cook in the kitchen", "stop it"])
     assert (by_model.intent, [slot.value for slot in by_model.slots]) == ("lights_on", ["kitchen"])
     assert by_example.intent == "stop"
@@ -120,7 +121,7 @@ def test_understander_takes_the_example_where_the_model_is_too_late() -> None:
     answer = json.dumps({"intent": "lights_on", "slots": {"room": "kitchen"}})
     for within_s, wanted in ((len(answer) - 1.5, "stop"), (len(answer) + 1.5, "lights_on")):
         model = _Slow(answer)
-        one = ModelUnderstander(ScriptedEmbedder(), model, DOMAIN, within_s, model.now)
+        one = ModelUnderstander(ScriptedEmbedder(), model, DOMAIN, model.now, within_s)
         (found,) = one.understand(["stop it"])
         assert found.intent == wanted
         assert model.seconds <= within_s + 1
@@ -128,7 +129,9 @@ def test_understander_takes_the_example_where_the_model_is_too_late() -> None:
 
 def test_understander_takes_the_example_where_the_model_fails(caplog: pytest.LogCaptureFixture) -> None:
     """Nobody waits for an endpoint that is down, and the log says so."""
-    (found,) = ModelUnderstander(ScriptedEmbedder(), _Broken(), DOMAIN).understand(["stop it"])
+    (found,) = ModelUnderstander(ScriptedEmbedder(), _Broken(), DOMAIN, time.monotonic).understand(
+        ["stop it"]
+    )
     assert found.intent == "stop"
     assert found.likeness
     assert "down" in caplog.text
@@ -144,7 +147,7 @@ def test_understander_real_model_writes_nothing_but_the_schema() -> None:
     kept = _Kept(model)
     texts = ["please switch the lamp in the kitchen off", "lock the front door"]
     names = {intent.name for intent in domain.intents}
-    patient = ModelUnderstander(embedder, kept, domain, within_s=600.0)
+    patient = ModelUnderstander(embedder, kept, domain, time.monotonic, 600.0)
     for found in patient.understand(texts):
         assert found.intent is None or found.intent in names
     assert len(kept.answers) == 2
@@ -152,7 +155,7 @@ def test_understander_real_model_writes_nothing_but_the_schema() -> None:
         told = json.loads(answer)
         assert told["intent"] in names | {"none"}
         assert set(told["slots"]) <= set(domain.slots or {})
-    hurried = ModelUnderstander(embedder, kept, domain, within_s=0.0)
+    hurried = ModelUnderstander(embedder, kept, domain, time.monotonic, 0.0)
     by_example = ExampleUnderstander(embedder, domain)
     assert [one.intent for one in hurried.understand(texts)] == [
         one.intent for one in by_example.understand(texts)
