@@ -46,6 +46,7 @@ HEARTS_AMONG_SHELLS = (
     "orchestrator/transports/rtp_placement.py",
     "orchestrator/transports/rtp_reception.py",
     "orchestrator/transports/tracks.py",
+    "orchestrator/workers/stillness.py",
     "orchestrator/workers/supervision.py",
 )
 WAITING = {
