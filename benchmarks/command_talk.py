@@ -181,6 +181,7 @@ def _played(
     }
     view = initial("sess_command", None, 0, view, msgspec.json.encode(asked))
     performed = perform(view, rules, in_order(inputs), lambda: models.company(domain))
+    models.check()
     return tell(performed.journal, rules)
 
 

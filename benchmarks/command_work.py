@@ -12,11 +12,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 from msgspec import structs
 
+from orchestrator.errors import ChoraleError
 from orchestrator.recording.stage import Company
 from orchestrator.scheduling.dispatcher import WorkerEvents
 from orchestrator.scheduling.job import Job
@@ -48,6 +49,12 @@ _PLACES: Mapping[WorkKind, int] = {"asr": 1, "understand": 1, "llm": 4}
 _FILE = "work.jsonl"
 
 
+class ModelFailed(ChoraleError):
+    """A model could not do its work: what came of the conversation says nothing. The log says why."""
+
+    code: ClassVar[str] = "model_failed"
+
+
 @dataclass(frozen=True, slots=True)
 class Done:
     """What a model said, and how long it took."""
@@ -64,6 +71,7 @@ class Models:
     keep: Path | None = None
     instant: bool = False
     second: bool = False
+    _unfinished: str = ""
     _known: dict[str, Done] = field(default_factory=dict)
     _crafts: dict[str, Craft] = field(default_factory=dict)
     _settings: dict[str, Settings] = field(default_factory=dict)
@@ -93,7 +101,9 @@ class Models:
         """Returns what a model says of a piece of work, and how long it took when it was done first."""
         key = _key(work, domain)
         if key not in self._known:
+            self._unfinished = type(work).__name__
             self._known[key] = done = self._ask(work, domain, key)
+            self._unfinished = ""
             if self.keep is not None and not isinstance(work, Understand):
                 self.keep.mkdir(parents=True, exist_ok=True)
                 report = b64encode(msgspec.msgpack.encode(done.report)).decode()
@@ -101,6 +111,11 @@ class Models:
                     file.write(msgspec.json.encode((key, done.seconds, report)) + b"\n")
         done = self._known[key]
         return Done(done.report, 0.0 if self.instant else done.seconds)
+
+    def check(self) -> None:
+        """Raises `ModelFailed` where a model has failed: the event loop of a session only logs it."""
+        if self._unfinished:
+            raise ModelFailed(f"a model could not do its work ({self._unfinished})")
 
     def _ask(self, work: Work, domain: str, key: str) -> Done:
         """A score is asked for under the name of the sound, as the recogniser has heard it: a server's worker still

@@ -10,7 +10,9 @@ from benchmarks.command_figures import Judged, causes, claims, fewer, lost, ques
 from benchmarks.command_lines import HALVES, TEMPLATES, Half, Line, Value, Way, lines
 from benchmarks.command_sound import REAL_NOISE, SPEAKERS, Air, Studio, airs
 from benchmarks.command_talk import Arm, Went, answer_to, comparable, meant
+from benchmarks.command_work import ModelFailed, Models
 from modalities.ports import SPEECH_RATE_HZ, Pcm
+from orchestrator.scheduling.work import Transcribe
 
 SAID = np.sin(2 * np.pi * 220 * np.arange(SPEECH_RATE_HZ) / SPEECH_RATE_HZ)
 
@@ -162,3 +164,24 @@ def test_the_table_has_each_half_and_every_part_with_the_same_columns() -> None:
         "domain: default",
     } <= names
     assert row("both", some)["fewer 95 %, ask"] == "0.00 to 1.00"
+
+
+class _Broken:
+    """A craft that fails."""
+
+    def probe(self) -> str:
+        return ""
+
+    def do(self, tasks: object, tell: object, wanted: object) -> None:
+        raise RuntimeError("out of memory")
+
+
+def test_a_model_that_fails_ends_the_study() -> None:
+    """A session's loop only logs it; a conversation that went on deaf must not be counted."""
+    models = Models()
+    models.check()
+    models._crafts["asr"] = _Broken()
+    with pytest.raises(RuntimeError):
+        models.do(Transcribe(0, 1, audio=b"00"), "default")
+    with pytest.raises(ModelFailed):
+        models.check()
