@@ -2,7 +2,9 @@
 
 import pytest
 
-from modalities.text.facts import facts_and_form
+from consistency.related import lexicon
+from consistency.whitening import shipped
+from modalities.text.facts import facts_and_form, polarity
 from orchestrator.scheduling.work import FactFound, Reply, Score, Understood
 from orchestrator.sessions.rules import SessionRules
 from orchestrator.settings.agreement import consistency_rules
@@ -103,3 +105,14 @@ def test_consistency_switched_off_loads_nobody() -> None:
     one.update(chorale={"typed_turns": True})
     one.typed("Hello.")
     assert one.open_jobs(Reply)
+
+
+def test_shipped_engine_has_read_its_tables_before_the_first_turn() -> None:
+    """Nobody's first words wait for a dictionary."""
+    lexicon.cache_clear()
+    polarity.table.cache_clear()
+    shipped.cache_clear()
+    consistency_rules(Settings())
+    assert lexicon.cache_info().currsize == 1
+    assert polarity.table.cache_info().currsize == 1
+    assert shipped.cache_info().currsize == 1

@@ -52,6 +52,66 @@ def _slots(intent: str, text: str) -> list[tuple[str, str]]:
     return [(slot.name, slot.value) for slot in slots]
 
 
+def test_understander_tells_how_like_a_text_is_to_everything_described() -> None:
+    """An intent is as near as its description or its nearest example, a service as its description."""
+    embedder = _Embedder(a=(1, 0, 0), b=(0, 1, 0), told=(0, 0, 1), ours=(0, 0.6, 0.8), text=(0, 0.6, 0.8))
+    domain = domain_from(
+        {
+            "name": "d",
+            "description": "ours",
+            "intents": {
+                "first": {"examples": ["a"], "description": "told"},
+                "second": {"examples": ["b"]},
+            },
+        }
+    )
+    (found,) = ExampleUnderstander(embedder, domain).understand(["text"])
+    assert {name: round(much, 3) for name, much in found.likeness.items()} == {
+        "service:d": 1.0,
+        "intent:d.first": 0.8,
+        "intent:d.second": 0.6,
+    }
+
+
+def test_understander_takes_what_is_a_little_far_where_it_is_clearly_ahead() -> None:
+    """Below the threshold by less than `A_LITTLE_FAR`: the lead decides."""
+    embedder = _Embedder(a=(1, 0, 0), b=(0, 1, 0), alone=(0.55, 0.1, 0.83), torn=(0.55, 0.53, 0.64))
+    understander = ExampleUnderstander(embedder, _domain(first=["a"], second=["b"]))
+    alone, torn = understander.understand(["alone", "torn"])
+    assert (alone.intent, torn.intent) == ("first", None)
+
+
+def test_understander_counts_slots_and_opposites_where_vectors_are_alike() -> None:
+    """Two intents are equally near: the one that takes the slot, and the one that points the same way."""
+    one, other = (1, 0, 0), (1, 0, 0)
+    by_slot = domain_from(
+        {
+            "margin": 0.01,
+            "slots": {"hue": {"values": {"red": []}}},
+            "intents": {"plain": {"examples": ["a"]}, "colour": {"examples": ["b"], "slots": ["hue"]}},
+        }
+    )
+    embedder = _Embedder(**{"a": one, "b": other, "make it red": (1, 0, 0)})
+    (found,) = ExampleUnderstander(embedder, by_slot).understand(["make it red"])
+    assert found.intent == "colour"
+    by_side = domain_from(
+        {"margin": 0.01, "intents": {"on": {"examples": ["lights on"]}, "off": {"examples": ["lights off"]}}}
+    )
+    embedder = _Embedder(**{"lights on": one, "lights off": other, "turn off all of it": (1, 0, 0)})
+    (found,) = ExampleUnderstander(embedder, by_side).understand(["turn off all of it"])
+    assert found.intent == "off"
+
+
+def test_slots_hold_nothing_that_was_taken_back_or_is_not_wanted() -> None:
+    """The value that stands, in its place, and none for what is denied."""
+    assert _slots("get_weather", "the weather in Boston, no, Austin tomorrow") == [
+        ("city", "Austin"),
+        ("day", "tomorrow"),
+    ]
+    assert _slots("set_alarm", "an alarm at seven am but not on Friday") == [("time", "seven am")]
+    assert _slots("set_alarm", "an alarm at seven am.") == [("time", "seven am")]
+
+
 def test_understander_takes_the_intent_of_the_nearest_example() -> None:
     """The second example of the second intent is nearest: that intent, with its cosine."""
     embedder = _Embedder(a=(1, 0, 0), b=(0, 0, 1), c=(0, 1, 0), text=(0.1, 1, 0))
