@@ -99,7 +99,8 @@ def test_lost_is_a_value_that_the_text_has_not(value: str, text: str, lost: bool
 
 @pytest.mark.real
 def test_audio_part_hears_a_few_clips_of_the_data() -> None:
-    """The real recognisers on a handful of clips: figures for all rows, none of them empty."""
+    """The real recognisers on a handful of clips: figures for all rows, none of them empty; and the fit that ships
+    belongs to what these recognisers hear."""
     data = os.environ.get("CHORALE_CONSISTENCY_DATA")
     if not data:
         pytest.skip("CHORALE_CONSISTENCY_DATA is not set")
@@ -109,3 +110,6 @@ def test_audio_part_hears_a_few_clips_of_the_data() -> None:
     first = found[0]
     assert isinstance(first["n"], int)
     assert first["n"] > 8
+    assert first["audio"] == "tiny.en, shipped"
+    assert isinstance(first["AUC"], float)
+    assert first["AUC"] >= 0.9
