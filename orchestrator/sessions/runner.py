@@ -28,7 +28,6 @@ from orchestrator.sessions.states import Life
 from orchestrator.sessions.tap import Recorder
 from orchestrator.wire import codec
 from orchestrator.wire.client import AnyClientEvent, CreateItem, UpdateSession
-from orchestrator.wire.numbering import NumberedEncoder
 from orchestrator.wire.session import Session as SessionView
 
 log = logging.getLogger("chorale.session")
@@ -72,7 +71,6 @@ class SessionRunner:
         self._heart = Session(view, rules, self._tag, secret, 0)
         self._inbox = Inbox()
         self._log: OutputLog[LogEntry] = OutputLog(*log_bounds)
-        self._encoder = NumberedEncoder(self._tag)
         self._links: dict[str, Link] = {}
         self._told = 0
         self._shown = 0
@@ -255,7 +253,7 @@ class SessionRunner:
     def _perform(self, effect: do.Effect) -> None:
         match effect:
             case do.Emit():
-                data = self._encoder.encode(effect.event, self._log.last + 1)
+                data = codec.encode(effect.event, f"event_{self._tag}_{self._log.last + 1}")
                 self._log.append(LoggedEvent(data), len(data))
             case do.EmitAudio():
                 self._emit_audio(effect)
@@ -291,7 +289,7 @@ class SessionRunner:
     def _emit_audio(self, effect: do.EmitAudio) -> None:
         pcm = self._pieces.pop((effect.job_id, effect.index), b"")
         entry = LoggedAudio(
-            self._encoder.event_id(self._log.last + 1),
+            f"event_{self._tag}_{self._log.last + 1}",
             effect.response_id,
             effect.item_id,
             effect.output_index,
