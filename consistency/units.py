@@ -47,7 +47,7 @@ def last_passes(observations: Iterable[Observation]) -> tuple[Observation, ...]:
 
 
 def _is_understood(one: Observation) -> tuple[bool, bool]:
-    return bool(one.normal or one.tokens), bool(one.vector.size)
+    return bool(one.normal or one.tokens or one.facts or one.intent), bool(one.vector.size)
 
 
 @dataclass(slots=True)
