@@ -71,3 +71,10 @@ def test_a_blanked_recording_has_times_and_no_words_and_no_sound() -> None:
     assert heard == [step.event for step in whole.steps() if isinstance(step.event, on.AudioHeard)]
     assert [one.pcm.tolist() for one in again.deliveries()] == [[0, 0, 0]]
     assert all(b"secret" not in content for content in contents(data))
+
+
+def test_what_a_text_is_like_is_blanked_too() -> None:
+    """Cosines with the intents of a domain would tell what was said, though they are numbers."""
+    report = {"job_id": "j", "likeness": {"intent:home.lock_door": 9_100}, "confidence": 0.9}
+    left = msgspec.json.decode(redact(msgspec.json.encode(report), KEY))
+    assert left == {"job_id": "j", "likeness": {}, "confidence": 0.9}
