@@ -9,7 +9,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from consistency.asking import spliced
+from consistency.asking import question, spliced
 from consistency.finding import Finding
 from consistency.judge import Comparison, Judge
 from consistency.observation import ForcedScore, Observation
@@ -273,6 +273,8 @@ class Conflicts:
             support = (self._support(a, others), self._support(b, others))
         wins = winner(policy, a, b, support)
         if wins is None:
+            policy, wins = "typed", _understood(a, b)
+        if wins is None:
             return Finding("open", evidence)
         told = Evidence("policy", 1.0, f"{policy}: {wins.id}")
         return Finding(evidence=(*evidence, told), loser=b if wins is a else a)
@@ -318,6 +320,16 @@ class Conflicts:
             found = self.compare(*((other, one) if other.start_us <= one.start_us else (one, other)))
             count += found.relation == "restatement" and found.distance <= self._rules.suspect
         return count
+
+
+def _understood(a: Observation, b: Observation) -> Observation | None:
+    """Returns the written one of two of which the spoken one fills no slot and differs all over: garbled speech is
+    nothing that a user could choose. None where he can."""
+    heard, written = (a, b) if a.modality == "speech" else (b, a)
+    if heard.modality != "speech" or written.modality != "text" or question(a, b).names_a_part:
+        return None
+    fills_one = any(token.slot for token in written.tokens)
+    return written if fills_one and not any(token.slot for token in heard.tokens) else None
 
 
 def _renderings(heard: Observation, other: Observation) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ from consistency.observation import Token
 from consistency.verdict import Accept, Ask, Scores
 from tests.consistency.saying import said, scored, slot, typed
 from tests.consistency.test_engine import FIFTEEN, FIFTY, engine
+from tests.fakes.judges import ScriptedJudge
 
 
 def test_engine_asked_about_a_part_keeps_the_rest_of_both_readings() -> None:
@@ -24,3 +25,22 @@ def test_engine_asked_about_a_part_keeps_the_rest_of_both_readings() -> None:
         ("minutes", "50"),
         ("name", "pasta"),
     }
+
+
+def test_engine_does_not_let_the_user_choose_garbled_speech() -> None:
+    """What was typed fills a slot, what was heard of it none, and both differ all over: what was typed stands. Speech
+    with a value of its own is worth a question."""
+    heard, written = "watch the a larm on a half pass ix", "switch the alarm on at 6:30"
+    for tokens, asks in (((), False), ((slot("time", "9"),), True)):
+        judge = ScriptedJudge({(heard, written): ("restatement", 0.97)})
+        one = engine(judge, "ask")
+        speech = said(heard, 1.0, tokens=tokens)
+        one.observe(speech, 2_000_000, 1, True)
+        one.observe(typed(written, 2.5, tokens=(slot("time", "6:30"),)), 3_000_000, 1, True)
+        verdict = one.observe(Scores(speech.id, (scored(written, -20.0),)), 3_100_000)
+        if asks:
+            assert isinstance(verdict, Ask)
+        else:
+            assert isinstance(verdict, Accept)
+            assert verdict.superseded == (speech.id,)
+            assert [token.value for token in one.snapshot.tokens] == ["6:30"]
