@@ -26,7 +26,11 @@ REPLY = " ".join(
 HISTORY = frozenset({"Conversation._entries", "Conversation._by_id"})
 """What a conversation is made of grows with it, up to `SessionRules.max_items`."""
 
-BOUNDED = {"Checker._sources": MOST_SOURCES, "Checker._verdicts": MOST_SOURCES}
+BOUNDED = {
+    "Checker._sources": MOST_SOURCES,
+    "Checker._verdicts": MOST_SOURCES,
+    "VerdictReached.item_ids": MOST_SOURCES,  # one for each verdict of such turns
+}
 """What an hour of such turns does not fill: its own bound holds."""
 
 OF_OTHERS = frozenset({"SessionRunner._links", "SessionRunner._dispatcher", "SpeechIntake._detector"})
