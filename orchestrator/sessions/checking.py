@@ -153,7 +153,9 @@ class Checker:
     def _stands_alone(self, source: Source) -> bool:
         """Whether words can be answered before they are understood: nothing to hold them against, no tools to call."""
         bare = observation(source, None)
-        return not (self._deadlines or self.view.tools) and self._engine.stands_alone(bare, source.unit, source.asks)
+        return not (self._deadlines or self.view.tools) and self._engine.stands_alone(
+            bare, source.unit, source.asks
+        )
 
     def _hold(self, source: Source) -> None:
         entry = self._conversation.get(source.item_id)
