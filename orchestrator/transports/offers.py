@@ -32,6 +32,15 @@ SDP_ERRORS = (
 _FINGERPRINTS = {"sha-256", "sha-384", "sha-512"}
 _MDNS = ".local"
 _DIRECTIONS = ("a=sendrecv", "a=sendonly", "a=recvonly", "a=inactive")
+_BUNDLE_ONLY = "a=bundle-only"
+_OF_THE_TRANSPORT = (
+    "a=ice-ufrag:",
+    "a=ice-pwd:",
+    "a=ice-options:",
+    "a=fingerprint:",
+    "a=setup:",
+    "a=rtcp-mux",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,16 +121,37 @@ def _without_unusable(text: str) -> str:
         candidates += line.startswith("a=candidate:")
         if not _is_unusable(line) and not (line.startswith("a=candidate:") and candidates > MAX_CANDIDATES):
             kept.append(line)
-    return "\r\n".join(_with_direction(kept)) + "\r\n"
+    return "\r\n".join(_with_direction(_with_ports(kept))) + "\r\n"
+
+
+def _sections(lines: list[str]) -> tuple[list[str], list[list[str]]]:
+    """Returns the lines before the first m-line, and those of each m-line."""
+    starts = [number for number, line in enumerate(lines) if line.startswith("m=")]
+    first = starts[0] if starts else len(lines)
+    return lines[:first], [lines[start:stop] for start, stop in pairwise([*starts, len(lines)])]
+
+
+def _with_ports(lines: list[str]) -> list[str]:
+    """Writes m-lines that are there only as part of a bundle as the parser knows them: `max-bundle` offers them with
+    port 0, which else means that they are refused, and may leave out what they share (RFC 9143 §6, RFC 9429 §5.2.1)."""
+    result, sections = _sections(lines)
+    shared: list[str] = []
+    for section in sections:
+        kind, _, rest = section[0].partition(" ")
+        if _BUNDLE_ONLY in section and rest.startswith("0 "):
+            said = {line.partition(":")[0] for line in section}
+            section = [f"{kind} 9{rest[1:]}", *(line for line in section[1:] if line != _BUNDLE_ONLY)]
+            section += [line for line in shared if line.partition(":")[0] not in said]
+        shared = shared or [line for line in section if line.startswith(_OF_THE_TRANSPORT)]
+        result += section
+    return result
 
 
 def _with_direction(lines: list[str]) -> list[str]:
     """Says for the sound what holds where nothing is said: the whole session's direction, else both (RFC 8866 §6.7)."""
-    starts = [number for number, line in enumerate(lines) if line.startswith("m=")]
-    result = lines[: starts[0]] if starts else lines
+    result, sections = _sections(lines)
     default = next((line for line in result if line in _DIRECTIONS), _DIRECTIONS[0])
-    for start, stop in pairwise([*starts, len(lines)]):
-        section = lines[start:stop]
+    for section in sections:
         said = any(line in _DIRECTIONS for line in section)
         result += section if said or not section[0].startswith("m=audio") else [*section, default]
     return result

@@ -19,6 +19,8 @@ from orchestrator.transports.offers import (
 )
 from orchestrator.transports.rtp_order import SoundCodec
 
+SHARED = ("a=ice-ufrag:", "a=ice-pwd:", "a=fingerprint:", "a=setup:")
+
 
 async def _offer(
     direction: str = "sendrecv", channel: bool = True, audio: int = 1, video: bool = False
@@ -101,6 +103,19 @@ def test_one_sided_offers_are_understood(direction: str, listens: bool, speaks: 
 def test_an_offer_without_a_data_channel_is_a_call_without_events() -> None:
     """It is answered all the same."""
     assert read_offer(asyncio.run(_offer(channel=False))).max_message_bytes is None
+
+
+@pytest.mark.parametrize("bare", [False, True])
+def test_a_data_channel_that_is_there_only_in_the_bundle_is_there(sdp: str, bare: bool) -> None:
+    """`max-bundle` offers it with port 0, with or without what it shares with the sound (RFC 9143, RFC 9429)."""
+    head, channel = sdp.split("m=application")
+    kept = [line for line in channel.split("\r\n") if not (bare and line.startswith(SHARED))]
+    bundled = head + "m=application" + "\r\n".join(kept).replace("a=mid", "a=bundle-only\r\na=mid")
+    port = bundled.split("m=application ")[1].split(" ")[0]
+    offer = read_offer(bundled.replace(f"m=application {port} ", "m=application 0 "))
+    assert offer.max_message_bytes == MAX_MESSAGE_BYTES
+    assert "m=application 9 " in offer.sdp
+    assert [offer.sdp.count(line) for line in SHARED] == [read_offer(sdp).sdp.count(line) for line in SHARED]
 
 
 def test_a_peer_that_wants_all_silence_is_understood(sdp: str) -> None:
