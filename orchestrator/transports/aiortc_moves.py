@@ -10,7 +10,7 @@ parts of aioice.
 
 from typing import Any
 
-from aioice import stun
+from aioice import ice, stun
 from aioice.candidate import candidate_priority
 
 from orchestrator.clock import US_PER_MS, US_PER_S, Clock
@@ -32,7 +32,8 @@ class Whereabouts:
     def __init__(self, connection: Any, clock: Clock) -> None:
         self._connection = connection
         self._clock = clock
-        self._heard_us = clock.now_us()
+        self._chosen: Any = None
+        self._heard_us = 0
         self._source: tuple[Address, Any] | None = None
         self._check_incoming = connection.check_incoming
         connection.check_incoming = self._checked
@@ -57,25 +58,45 @@ class Whereabouts:
         message.attributes.setdefault("PRIORITY", priority)
         if chosen:
             message.attributes["USE-CANDIDATE"] = None
+            self._ask_anew(address, protocol)
         self._check_incoming(message, address, protocol)
+
+    def _ask_anew(self, address: Address, protocol: Any) -> None:
+        """Has an address asked that answered before: whoever is there now need not be who was there then, and a check
+        that comes from there may be a copy of an old one."""
+        for pair in self._connection._check_list:
+            succeeded = pair.state is ice.CandidatePair.State.SUCCEEDED
+            if succeeded and pair.protocol is protocol and pair.remote_addr == address:
+                self._connection.check_state(pair, ice.CandidatePair.State.WAITING)
 
     def _listen(self, protocol: Any) -> None:
         usual = protocol.datagram_received
 
         def datagram_received(data: bytes, address: Any) -> None:
             self._source = (address[0], address[1]), protocol
-            if self._is_chosen(*self._source):
+            chosen = self._chosen_for(protocol)
+            if chosen is not None and self._is(chosen, *self._source):
                 self._heard_us = self._clock.now_us()
             usual(data, address)
 
         protocol.datagram_received = datagram_received
 
-    def _is_chosen(self, address: Address, protocol: Any) -> bool:
-        pair = self._connection._nominated.get(protocol.local_candidate.component)
-        return pair is not None and pair.protocol is protocol and pair.remote_addr == address
+    def _chosen_for(self, protocol: Any) -> Any:
+        """Returns the pair that is sent by; None before there is one: which is the first, ICE alone decides. One that
+        was chosen since counts as heard then."""
+        chosen = self._connection._nominated.get(protocol.local_candidate.component)
+        if chosen is not self._chosen:
+            self._chosen, self._heard_us = chosen, self._clock.now_us()
+        return chosen
+
+    def _is(self, pair: Any, address: Address, protocol: Any) -> bool:
+        return pair.protocol is protocol and bool(pair.remote_addr == address)
 
     def _is_elsewhere(self, address: Address, protocol: Any, silent_us: int) -> bool:
-        return not self._is_chosen(address, protocol) and self._clock.now_us() - self._heard_us >= silent_us
+        chosen = self._chosen_for(protocol)
+        if chosen is None or self._is(chosen, address, protocol):
+            return False
+        return self._clock.now_us() - self._heard_us >= silent_us
 
     def _is_known(self, address: Address) -> bool:
         return any((one._network_host, one.port) == address for one in self._connection._remote_candidates)

@@ -46,7 +46,7 @@ class Line:
     def __init__(self) -> None:
         self.clock = Watch()
         self.socket: Any = Socket()
-        self.connection: Any = ice.Connection(ice_controlling=False)
+        self.connection: Any = as_it_is(ice.Connection(ice_controlling=False))
         self.connection._early_checks_done = True
         self.connection._protocols = [self.socket]
         self.checks: list[tuple[Address, bool]] = []
@@ -77,6 +77,11 @@ class Line:
         self.connection.check_incoming(
             stun.Message(stun.Method.BINDING, stun.Class.REQUEST), address, self.socket
         )
+
+
+def as_it_is(part: object) -> Any:
+    """Returns it as something whose inside may be changed."""
+    return part
 
 
 def on_a_line(test: Any) -> None:
@@ -125,6 +130,56 @@ def test_a_check_from_elsewhere_chooses_only_where_the_old_address_is_silent() -
         line.clock.at_us += 1
         line.check(AWAY)
         assert line.checks == [(AWAY, False), (AWAY, False), (AWAY, True)]
+
+    on_a_line(test)
+
+
+def test_what_address_is_the_first_is_none_of_our_business() -> None:
+    """A client that takes its time to call is not hurried into one of its addresses by its first checks."""
+
+    def test(line: Line) -> None:
+        line.connection._nominated.clear()
+        line.clock.at_us += 2 * CHECK_ELSEWHERE_US
+        line.check(AWAY)
+        line.sound(AWAY)
+        assert line.checks == [(AWAY, False)]
+
+    on_a_line(test)
+
+
+def test_an_address_that_was_chosen_just_now_is_not_silent() -> None:
+    """However long ago the line was made, or the address before it was heard."""
+
+    def test(line: Line) -> None:
+        line.connection._nominated[1] = line.learn(AWAY)
+        line.clock.at_us += 2 * CHECK_ELSEWHERE_US
+        line.connection._nominated[1] = line.pair
+        line.check(AWAY)
+        line.clock.at_us += CHECK_ELSEWHERE_US - 1
+        line.check(AWAY)
+        line.clock.at_us += 1
+        line.check(AWAY)
+        assert line.checks == [(AWAY, False), (AWAY, False), (AWAY, True)]
+
+    on_a_line(test)
+
+
+def test_an_address_that_answered_once_has_to_answer_again() -> None:
+    """Somebody else may have it by now, and the check that comes from there be a copy of an old one: until there is an
+    answer nothing is sent there."""
+
+    def test(line: Line) -> None:
+        asked: list[ice.CandidatePair] = []
+        line.connection.check_start_task = asked.append
+        del line.connection.check_incoming
+        line.whereabouts = Whereabouts(line.connection, line.clock)
+        before = line.learn(AWAY)
+        before.state, before.nominated = ice.CandidatePair.State.SUCCEEDED, True
+        line.check(HOME)
+        line.clock.at_us += CHECK_ELSEWHERE_US
+        line.check(AWAY)
+        assert asked[-1] is before
+        assert line.connection._nominated[1] is line.pair
 
     on_a_line(test)
 
