@@ -28,7 +28,7 @@ MOST_OWED = 16
 """So many windows are judged at a time (0.5 s, some 3 ms of work)."""
 
 MOST_HELD = 128
-"""Owed windows that are kept where the detector's thread does not come to judge them."""
+"""So many are owed at most (4 s). A file brings more silence in one piece, which is judged then, as any sound is."""
 
 _NO_SPEECH = 0.05
 """Far below whatever ends speech (`modalities.audio.segmenter`)."""
@@ -48,6 +48,8 @@ class Stillness:
         if self._still < SETTLED_WINDOWS or not _is_still(windows):
             return False
         if self._still < REST_WINDOWS:
+            if len(self._owed) + len(windows) > MOST_HELD:
+                return False
             self._owed.extend(windows)
         self._still += len(windows)
         return True

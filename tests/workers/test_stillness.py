@@ -50,15 +50,17 @@ def test_what_holds_or_may_hold_speech_begins_the_second_anew(
 
 
 def test_what_passed_is_owed_once_and_in_order() -> None:
-    """The last `MOST_HELD` of it."""
+    """More than `MOST_HELD` do not pass, and nothing that did is forgotten."""
     stillness = settled()
     windows = [np.full((1, 512), number % FLOOR, np.int16) for number in range(MOST_OWED)]
     assert all(stillness.passes(window) for window in windows)
     assert stillness.owes_many
     assert np.array_equal(stillness.owed(), np.concatenate(windows))
     assert (len(stillness.owed()), stillness.owes_many) == (0, False)
-    assert stillness.passes(np.repeat(STILL, 2 * MOST_HELD, axis=0))
+    assert stillness.passes(np.repeat(STILL, MOST_HELD, axis=0))
+    assert not stillness.passes(STILL)
     assert len(stillness.owed()) == MOST_HELD
+    assert not stillness.passes(np.repeat(STILL, MOST_HELD + 1, axis=0))
 
 
 def test_nothing_is_owed_once_the_state_has_come_to_rest() -> None:
@@ -66,7 +68,7 @@ def test_nothing_is_owed_once_the_state_has_come_to_rest() -> None:
     stillness = settled()
     for _ in range(REST_WINDOWS - SETTLED_WINDOWS):
         assert stillness.passes(STILL)
-    stillness.owed()
+        stillness.owed()
     assert stillness.passes(STILL)
     assert len(stillness.owed()) == 0
 
@@ -90,18 +92,43 @@ def test_a_muted_stream_is_answered_at_once_and_its_detector_catches_up() -> Non
         stream = service.stream(
             lambda first, found, ends=(): heard.extend((first + i, p) for i, p in enumerate(found))
         )
-        for window in range(200):
+        muted = SETTLED_WINDOWS + MOST_HELD
+        for window in range(muted):
             stream.push(window, np.zeros((1, 512), np.int16))
             if window < SETTLED_WINDOWS:
                 await judged(stream)
             assert len(heard) == window + 1
-        stream.push(200, np.full((1, 512), 100, np.int16))
+        stream.push(muted, np.full((1, 512), 100, np.int16))
         await judged(stream)
         service.close()
-        assert [window for window, _ in heard] == list(range(201))
-        assert [p for _, p in heard[:200]] == [0.0] * 200
-        assert heard[200][1] > 0.0
-        assert stream.state[0] == SETTLED_WINDOWS + MOST_HELD + 1
+        assert [window for window, _ in heard] == list(range(muted + 1))
+        assert [p for _, p in heard[:muted]] == [0.0] * muted
+        assert heard[muted][1] > 0.0
+        assert stream.state[0] == muted + 1
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("piece", [20, 100, 500])
+def test_a_detector_misses_nothing_of_silence_that_comes_in_large_pieces(piece: int) -> None:
+    """A client sends a file as fast as it is taken: the detector's state sees each window of it all the same."""
+
+    async def main() -> None:
+        detector = CountingDetector()
+        service = VoiceActivity(detector)
+        heard: list[int] = []
+        stream = service.stream(lambda first, found, ends=(): heard.extend(range(first, first + len(found))))
+        for window in range(SETTLED_WINDOWS):
+            stream.push(window, STILL)
+            await judged(stream)
+        last = SETTLED_WINDOWS + 1_000
+        for window in range(SETTLED_WINDOWS, last, piece):
+            stream.push(window, np.repeat(STILL, piece, axis=0))
+        stream.push(last, FAINT)
+        await judged(stream)
+        service.close()
+        assert heard == list(range(last + 1))
+        assert stream.state[0] == last + 1
 
     asyncio.run(main())
 
