@@ -69,9 +69,10 @@ class Inbox:
         return self._arrival is not None and not self._arrival.done()
 
     def fail(self, fault: BaseException) -> None:
-        """The taker ends with this fault of somebody who handled an event in its place. Only while `is_awaited`."""
+        """The taker ends with this fault of somebody who handled an event in its place, which began while `is_awaited`
+        and may have brought others in since."""
         self._fault = fault
-        if self._arrival is not None:
+        if self._arrival is not None and not self._arrival.done():
             self._arrival.set_result(None)
 
     async def take(self) -> list[Event]:

@@ -152,9 +152,8 @@ class Session:
             case ReportCame():
                 self._report(event.report)
                 if isinstance(event.report, ReplyText):
-                    return (
-                        self._out.take()
-                    )  # a reply goes on: no turn, no verdict and no life hangs on its words
+                    # A reply goes on: no turn, no verdict and no life hangs on its words.
+                    return self._out.take()
             case ClientSaid():
                 self._client_said(event)
             case ClientErred():

@@ -3,6 +3,8 @@
 import asyncio
 import json
 
+import pytest
+
 from orchestrator.sessions import events as on
 from orchestrator.sessions.inbox import Inbox
 from orchestrator.wire import codec
@@ -46,6 +48,21 @@ def test_inbox_lets_go_of_who_waits_when_it_closes() -> None:
         assert not waiting.done()
         inbox.close()
         await waiting
+
+    run(main())
+
+
+def test_inbox_whose_taker_is_to_fail_tells_it_why_whatever_else_has_come() -> None:
+    """An event that fails half-way may have brought another in before."""
+
+    async def main() -> None:
+        inbox = Inbox()
+        taking = asyncio.create_task(inbox.take())
+        await asyncio.sleep(1)
+        inbox.put_nowait(on.TimePassed())
+        inbox.fail(ZeroDivisionError())
+        with pytest.raises(ZeroDivisionError):
+            await taking
 
     run(main())
 
