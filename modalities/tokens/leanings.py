@@ -13,10 +13,19 @@ OPPOSED, SAME_SIDE, DENIED = 0.1, 0.05, 0.1
 """What a text loses in likeness to an example that points the other way on an axis of opposites; what it gains where
 both point the same way; what it loses where one of them is denied and the other is not."""
 
-_OPENING = re.compile(
-    r"^(?:(?:no|nope|sorry|wait|actually|oops|well|please|hey|hi|hello|okay|ok|um|uh|oh)\b(?![-'])[\s,.!;:]*)+",
+_MANNERS = "nope|sorry|wait|actually|oops|well|please|hey|hi|hello|okay|ok|um|uh|oh"
+_ANSWERS = (
+    rf"no(?=\s*(?:[,.!?;:]|$)|\s+(?:no|not|{_MANNERS}|i|it|we|you|that|this|the|on|at|in|for|to|turn|switch|put)\b|"
+    r"\s+\w+\s+(?:the|an?|my|our|it|that|them|me|us|off|up|some|all)\b)"
+)
+"""A "no" that stands for itself, and none that denies what follows it ("no lights in the hall")."""
+_OPENING = re.compile(rf"^(?:(?:{_ANSWERS}|{_MANNERS})\b(?![-'])[\s,.!;:]*)+", re.IGNORECASE)
+_FORBIDS = re.compile(
+    r"^(?:i\s+(?:do\s+not|don['’]?t)\s+(?:want|need)|do\s+not|don['’]?t|never|no)\s+(?!mind\b)[^,;.!?]*"
+    r"(?:,?\s*please)?\W*$",
     re.IGNORECASE,
 )
+_ANOTHER_CLAUSE = re.compile(r"\b(?:and|but|because|so|then|if|when|while|or|until|unless)\b", re.IGNORECASE)
 _BESIDE = r"(?:(?:on|at|in|for|to|from|the|a|an|this|next|too|very)\s+){0,2}$"
 _DENYING = re.compile(
     r"(?<!\bwhy )(?<!\bif )(?<!\bor )\b(?:not|no|without|except(?:\s+for)?|other\s+than|rather\s+than|instead\s+of|"
@@ -30,10 +39,12 @@ _PREPOSITION = {("in/out", "in")}
 
 @dataclass(frozen=True, slots=True)
 class Leaning:
-    """Sides of the axes on which a text has words, and whether it is denied."""
+    """Sides of the axes on which a text has words, and whether it is denied. `forbids`: it says no more than that
+    something is not to be done."""
 
     sides: frozenset[tuple[str, str]]
     is_denied: bool
+    forbids: bool = False
 
     def towards(self, example: "Leaning") -> float:
         """Returns what is to be added to the likeness of a text and an example."""
@@ -52,7 +63,9 @@ def leaning(text: str) -> Leaning:
     parts = (part for fact in facts if fact.kind == "polarity" for part in fact.value.split())
     sides = frozenset((axis, side) for axis, found, side in (part.rpartition(":") for part in parts) if found)
     sides -= _PREPOSITION
-    return Leaning(sides, sum(fact.kind == "negation" for fact in facts) % 2 == 1)
+    denied = sum(fact.kind == "negation" for fact in facts) % 2 == 1
+    forbids = denied and bool(_FORBIDS.match(text)) and not _ANOTHER_CLAUSE.search(text)
+    return Leaning(sides, denied, forbids)
 
 
 def as_meant(text: str) -> str:

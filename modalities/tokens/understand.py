@@ -96,9 +96,17 @@ class ExampleUnderstander:
         lead = float(ranked[order[0]] - ranked[order[1]]) if len(order) > 1 else CLEARLY_AHEAD
         is_near = best >= self._domain.threshold and lead >= self._domain.margin
         is_ahead = best >= self._domain.threshold - A_LITTLE_FAR and lead >= CLEARLY_AHEAD
-        if not (is_near or is_ahead):
+        first = int(order[0])
+        if not (is_near or is_ahead) or (points.forbids and not self._forbids(first, likeness)):
             return None, 0.0
-        return intents[int(order[0])], min(best, 1.0)
+        return intents[first], min(best, 1.0)
+
+    def _forbids(self, intent: int, likeness: NDArray[np.float32]) -> bool:
+        """Whether the nearest example of an intent forbids something itself: nobody is given what he forbids, however
+        near the words are."""
+        start = int(self._first_of[intent])
+        count = len(self._domain.intents[intent].examples)
+        return self._leanings[start + int(np.argmax(likeness[start : start + count]))].forbids
 
 
 def descriptions(domain: Domain) -> dict[str, str]:
@@ -132,7 +140,9 @@ def _matches(text: str, type_: SlotType) -> list[Slot]:
         group: str | int = "value" if "value" in pattern.groupindex else 0
         for match in pattern.finditer(text):
             start, stop = match.span(group)
-            found.append(Slot(type_.name, " ".join(match.group(group).split()), start, stop))
+            value = " ".join(match.group(group).split())
+            if value:  # nothing but what was taken back may stand there
+                found.append(Slot(type_.name, value, start, stop))
     lower = "".join(small if len(small := letter.lower()) == 1 else letter for letter in text)
     for words, value in (type_.values or {}).items():
         start = lower.find(words)

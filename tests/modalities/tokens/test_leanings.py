@@ -30,6 +30,10 @@ def test_leaning_of_a_preposition_is_none() -> None:
         ("in Boston, no, Austin", "in Austin"),
         ("no", "no"),
         ("No-frills airlines", "No-frills airlines"),
+        ("No lights in the hallway please", "No lights in the hallway please"),
+        ("no more alarms on Sunday", "no more alarms on Sunday"),
+        ("no turn off the lights", "turn off the lights"),
+        ("no I want jazz", "I want jazz"),
     ],
 )
 def test_meaning_is_without_manners_and_what_was_taken_back(text: str, meant: str) -> None:
@@ -55,3 +59,24 @@ def test_meaning_is_without_manners_and_what_was_taken_back(text: str, meant: st
 def test_value_right_behind_a_denial_is_not_wanted(text: str, value: str, denied: bool) -> None:
     """The denial has to be of the value, not of the verb; a proposal is none."""
     assert is_denied(text, text.index(value)) is denied
+
+
+@pytest.mark.parametrize(
+    ("text", "forbids"),
+    [
+        ("don't unlock the back door", True),
+        ("do not turn off the lights in the hall, please", True),
+        ("never open the garage", True),
+        ("no lights in the kitchen", True),
+        ("I don't want any music", True),
+        ("unlock the back door", False),
+        ("don't wait, turn on the lights", False),
+        ("I can't see a thing, give me some light", False),
+        ("don't forget to call mom", False),
+        ("why don't you play some jazz", False),
+        ("never mind the rain, book it", False),
+    ],
+)
+def test_leaning_forbids_where_nothing_else_is_asked_for(text: str, forbids: bool) -> None:
+    """A sentence that goes on to ask for something, or proposes it, forbids nothing."""
+    assert leaning(text).forbids is forbids

@@ -102,6 +102,26 @@ def test_understander_counts_slots_and_opposites_where_vectors_are_alike() -> No
     assert found.intent == "off"
 
 
+def test_understander_gives_nobody_what_he_forbids() -> None:
+    """However near the words are; an intent whose nearest example forbids something too is it."""
+    embedder = _Embedder(
+        **{
+            "unlock it": (1, 0, 0),
+            "don't unlock it": (0.99, 0.1, 0),
+            "don't wake me": (0, 1, 0),
+            "do not wake me up": (0.1, 0.99, 0),
+        }
+    )
+    understander = ExampleUnderstander(embedder, _domain(unlock=["unlock it"], sleep=["don't wake me"]))
+    opened, forbidden, asleep = understander.understand(["unlock it", "don't unlock it", "do not wake me up"])
+    assert [one.intent for one in (opened, forbidden, asleep)] == ["unlock", None, "sleep"]
+
+
+def test_slots_are_never_empty() -> None:
+    """What stands where a value would, and was taken back, is none."""
+    assert _slots("play_music", "play not afraid by Eminem") == []
+
+
 def test_slots_hold_nothing_that_was_taken_back_or_is_not_wanted() -> None:
     """The value that stands, in its place, and none for what is denied."""
     assert _slots("get_weather", "the weather in Boston, no, Austin tomorrow") == [
