@@ -3,7 +3,8 @@
 What is corrected is found by what the correction says: by the words that it denies ("not Boston, Austin"), else by the
 kind of the new value: a number takes the place of a number, of the number in a duration or an amount; a listed value
 that of a slot which lists it; a name that of a place or a name. Of several, one whose slot is named beside the value
-("three people"), then one that sounds alike, then the one that was said last.
+("three people"), then one that stood behind the same word ("for four"), then one that sounds alike, then the one that
+was said last. Values in a sentence that says something else too ("sorry, I have two dogs") correct nothing.
 """
 
 import re
@@ -18,6 +19,7 @@ from consistency.reading import Reader, vocabulary, words_of
 from consistency.relation import corrects, says_all
 from consistency.rewording import WORD, core_of, filled, with_value
 from consistency.roles import PREPOSITIONS, role_words
+from consistency.wording import CONTENT, wording
 
 _NUMERIC = frozenset({"number", "ordinal", "time", "money", "percent", "duration", "year"})
 _DAYS = frozenset({"weekday", "relative_day", "date"})
@@ -30,6 +32,7 @@ _KINDS_OF_SLOTS = {
 }
 _SOUNDS_ALIKE = 0.5
 _MOST_VALUES = 4
+_HOURS = 24
 _LONGEST_TURN = 4
 """Words of a correction that turns a request round."""
 _LONGEST_NAME = 3
@@ -42,8 +45,15 @@ _DENIES = re.compile(
 _NO_NAME = vocabulary(
     "no not nope nah sorry wait actually correction oops rather instead i meant mean said say make it that change to "
     "let's my mistake wrong oh um uh er well but the a an in at on for from of is be should please thanks thank you "
-    "ok okay yes yeah hey hm one ones this these those there here now later never mind"
+    "ok okay yes yeah hey hm one ones this these those there here now later never mind "
+    "alexa siri google olly assistant computer great perfect excellent fine good cool right correct exactly sure bad "
+    "absolutely definitely really nothing nobody none neither both everything anything whatever always enough bye"
 )
+"""Words that are no name, though a recogniser writes them large behind a full stop: "No. Great." """
+_TELLS = vocabulary(
+    "said meant asked wanted told thought heard misheard correct right exactly total altogether people"
+)
+"""Words of content that a correction may have beside its values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +83,7 @@ class _Place:
 
     at: int
     token: Token
-    rank: tuple[bool, bool, bool, float, int]
+    rank: tuple[bool, bool, bool, bool, float, int]
 
 
 class Corrections:
@@ -105,8 +115,9 @@ class Corrections:
             for token in own:
                 self._supersede(token, denies, now, replaced, changed, told)
         else:
-            for piece in self._pieces(new):
-                found = self._home(piece, now, new, denied)
+            homes: list[Token] = []
+            for piece in () if self._says_more(new, now) and not denied else self._pieces(new):
+                found = self._home(piece, now, new, denied, homes)
                 if found is None:
                     self._reword(piece, now, denied, changed, told)
                     continue
@@ -114,6 +125,7 @@ class Corrections:
                 tokens = [one for one in tokens if one.slot and not _overlap(one, piece)]
                 homed = replace(found.token, value=value, start=piece.start, stop=piece.stop)
                 tokens.append(homed)
+                homes.append(homed)
                 if _plain(value) != _plain(found.token.value):
                     told.append(f"{found.token.slot}: {value} for {found.token.value}")
                     self._exchange(found.token, value, now, replaced, changed)
@@ -221,10 +233,24 @@ class Corrections:
 
     # -- what it says -----------------------------------------------------------------------------------------------
 
+    def _says_more(self, new: Observation, before: Sequence[Observation]) -> bool:
+        """Whether words of content stand beside the values that neither were said before nor name a slot: it tells
+        something else then."""
+        known = set(_TELLS | _NO_NAME)
+        for said in before:
+            known.update(words_of(said.text))
+            for token in said.tokens:
+                slot = self._slot(token)
+                known.update(() if slot is None else role_words(slot.name, slot.roles, "", slot.description))
+        values = any(_is_value(fact) for fact in new.facts)
+        beside = (one.text for one in wording(new).units if one.weight >= CONTENT and not one.facts)
+        return values and not known.issuperset(beside)
+
     def _pieces(self, new: Observation) -> list[_Piece]:
         """The values that a correction names: its facts, else the words that are left of it."""
         facts = [one for one in new.facts if one.start >= 0 and _is_value(one)]
-        facts.sort(key=lambda one: (one.start, -one.stop))
+        # "Tonight" is a day before it is a half of one.
+        facts.sort(key=lambda one: (one.start, -one.stop, one.kind == "half_day"))
         pieces: list[_Piece] = []
         for fact in facts:
             if pieces and fact.start < pieces[-1].stop:
@@ -238,7 +264,7 @@ class Corrections:
             for one in WORD.finditer(new.text)
             if one.group().lower() not in _NO_NAME and not any(a <= one.start() < b for a, b in gone)
         ]
-        if not 0 < len(words) <= _LONGEST_NAME:
+        if not 0 < len(words) <= _LONGEST_NAME or says_all(new.text):
             return []
         start, stop = words[0].start(), words[-1].end()
         return [_Piece(new.text[start:stop], start, stop, "")]
@@ -246,15 +272,23 @@ class Corrections:
     # -- where it belongs -------------------------------------------------------------------------------------------
 
     def _home(
-        self, piece: _Piece, now: Sequence[Observation], new: Observation, denied: Sequence[str]
+        self,
+        piece: _Piece,
+        now: Sequence[Observation],
+        new: Observation,
+        denied: Sequence[str],
+        homes: Sequence[Token],
     ) -> _Place | None:
+        """Where a value belongs; not to a slot in which the same correction has put another (`homes`)."""
         around = set(words_of(new.text))
+        behind = _word_before(new.text, piece.start)
+        taken = {(one.intent, one.slot) for one in homes}
         for at in range(len(now) - 1, -1, -1):
             places = [
                 place
                 for token in now[at].tokens
-                if token.slot and token.act == "inform"
-                and (place := self._place(piece, at, now[at], token, around, denied)) is not None
+                if token.slot and token.act == "inform" and (token.intent, token.slot) not in taken
+                and (place := self._place(piece, at, now[at], token, around, behind, denied)) is not None
             ]  # fmt: skip
             if places:
                 return max(places, key=lambda one: one.rank)
@@ -267,6 +301,7 @@ class Corrections:
         said: Observation,
         token: Token,
         around: set[str],
+        behind: str,
         denied: Sequence[str],
     ) -> _Place | None:
         slot = self._slot(token)
@@ -280,7 +315,7 @@ class Corrections:
         )
         if piece.kind:
             same = piece.kind in kinds
-            if not same and not _may_be(piece.kind, kinds):
+            if not (same or _may_be(piece.kind, kinds)) or not self._fits(piece, token, slot, kinds):
                 return None
         elif not is_denied and not self._takes_words(slot, piece, kinds):
             return None
@@ -291,7 +326,17 @@ class Corrections:
         likely = apart if apart <= _SOUNDS_ALIKE else 1.0
         # Units tell kinds apart; a bare number may be any of them.
         exact = same and piece.kind != "number"
-        return _Place(at, token, (is_denied, named, exact, -likely, token.start))
+        led = behind in PREPOSITIONS | {"for"} and behind == _word_before(said.text, token.start)
+        return _Place(at, token, (is_denied, named, exact, led, -likely, token.start))
+
+    def _fits(self, piece: _Piece, token: Token, slot: SlotSpec | None, kinds: set[str]) -> bool:
+        """Whether a value can stand where the old one does: no hour is 45."""
+        if piece.kind != "number" or "time" not in kinds:
+            return True
+        found = self._read(filled(token.value, piece.text, piece.kind, slot, self._read))
+        return any(
+            one.kind == "time" or (one.kind == "number" and float(one.value) <= _HOURS) for one in found
+        )
 
     def _takes_words(self, slot: SlotSpec | None, piece: _Piece, kinds: set[str]) -> bool:
         if slot is None or kinds & (_NUMERIC | _DAYS):
@@ -328,6 +373,12 @@ def _may_be(kind: str, kinds: set[str]) -> bool:
     if kind in _DAYS:
         return bool(kinds & _DAYS)
     return kind == "half_day" and "time" in kinds
+
+
+def _word_before(text: str, start: int) -> str:
+    """The word that stands before a place in a text; empty where none does."""
+    words = WORD.findall(text[: max(start, 0)])
+    return words[-1].lower() if words else ""
 
 
 def _overlap(token: Token, piece: _Piece) -> bool:

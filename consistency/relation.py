@@ -21,7 +21,8 @@ _CUES = (
 )
 _CUE = re.compile(
     r"^(?:(?:oh|um|uh|er|well|but|hm|ok|okay|hey)\W+)*"
-    rf"(?:no\b(?!\W+(?:problem|thanks|thank|one|more))|(?:{_CUES})\b)"
+    r"(?:no\b(?!\W+(?:problem|thanks|thank)\b|\s+(?:one|more|need|way|idea|worries|doubt|wonder|rush|matter)\b)|"
+    rf"(?:{_CUES})\b)"
 )
 _CUE_BEHIND = re.compile(
     r"(?:\b(?:instead|rather|i meant|i mean|i said|actually|not \w+(?: \w+)?)|,\s*(?:sorry|oops|my mistake))\W*$"

@@ -11,6 +11,7 @@ WORD = re.compile(r"[^\W_]+(?:['’&.-][^\W_]+)*")
 _HALF = re.compile(
     r"\b(?:[ap]\.\s?m\.?|[ap]m\b|in the (?:morning|afternoon|evening)|at night)", re.IGNORECASE
 )
+_PARTS = frozenset({"morning", "afternoon", "evening"})
 _O_CLOCK = re.compile(r"\s*o'?\s?clock", re.IGNORECASE)
 
 
@@ -25,7 +26,8 @@ def filled(value: str, new: str, kind: str, slot: SlotSpec | None, read: Reader)
         )
     half = _HALF.search(value)
     if kind == "half_day":
-        return f"{value[: half.start()] if half else value} {new}".replace("  ", " ")
+        said = f"in the {new}" if new.lower() in _PARTS else f"at {new}" if new.lower() == "night" else new
+        return f"{value[: half.start()] if half else value} {said}".replace("  ", " ")
     if kind == "number":
         place = _number_in(value, read)
         if place is not None:

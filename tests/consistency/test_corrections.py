@@ -60,12 +60,19 @@ def heard(domain: Domain, text: str, at: float, intent: str | None = None) -> Ob
         (TIMER, "not fifty, fifteen", {"duration": "fifteen minutes"}, "Set a timer for fifteen minutes."),
         (TIMER, "no I said 15 not 50", {"duration": "15 minutes"}, "Set a timer for 15 minutes."),
         (TIMER, "Actually, half an hour.", {"duration": "half an hour"}, "Set a timer for half an hour."),
+        (TIMER, "No, one hour.", {"duration": "one hour"}, "Set a timer for one hour."),
+        (TIMER, "No, I said fifteen, one five", {"duration": "fifteen minutes"}, "Set a timer for fifteen minutes."),
         (WEATHER, "not Boston, Austin", {"city": "Austin"}, "What's the weather in Austin?"),
         (WEATHER, "not in boston, in austin", {"city": "austin"}, "What's the weather in austin?"),
         (WEATHER, "No, Austin.", {"city": "Austin"}, "What's the weather in Austin?"),
+        (WEATHER, "No. Austin.", {"city": "Austin"}, "What's the weather in Austin?"),
         (WEATHER, "Austin, I meant.", {"city": "Austin"}, "What's the weather in Austin?"),
         (TABLE, "No, at Nobu", {"restaurant": "Nobu"}, booked(at="Nobu")),
         (TABLE, "for three people, sorry", {"people": "three"}, booked(people="three")),
+        (TABLE, "No, for four", {"people": "four"}, booked(people="four")),
+        (TABLE, "No, in the evening", {"time": "seven in the evening"}, booked(time="seven in the evening")),
+        (TABLE, "No, tonight", {"day": "tonight"}, booked(day="tonight")),
+        (TABLE, "for six at nine, sorry", {"people": "six", "time": "nine pm"}, booked(people="six", time="nine pm")),
         (TABLE, "I meant Saturday", {"day": "Saturday"}, booked(day="Saturday")),
         (TABLE, "not on Friday, on Saturday", {"day": "Saturday"}, booked(day="Saturday")),
         (TABLE, "No, at eight.", {"time": "eight pm"}, booked(time="eight pm")),
@@ -85,9 +92,10 @@ def test_correction_takes_the_place_of_the_value_of_its_kind(
     new = heard(domain, correction, 5.0)
     found = Corrections(ontology_of(domain), read).amend(new, [first])
     assert found is not None
-    named = {token.slot: token.value for token in found.new.tokens}
+    filled = [token for token in found.new.tokens if token.intent]
+    named = {token.slot: token.value for token in filled}
     assert named == slots
-    assert {token.intent for token in found.new.tokens} == {intent}
+    assert {token.intent for token in filled} == {intent}
     (earlier,) = found.earlier
     assert earlier.text == reads
     values = {token.slot: token.value for token in first.tokens} | slots
@@ -109,6 +117,15 @@ def test_correction_takes_the_place_of_the_value_of_its_kind(
         "set another one for ten minutes",
         "No, I want to go home and sleep",
         "no problem",
+        "No way, that was two hours ago",
+        "No need for two of them",
+        "No, I've only got one oven",
+        "Actually, my brother has two dogs",
+        "No. Great.",
+        "No. Stop.",
+        "Sorry. What?",
+        "Wait. Nothing.",
+        "No, Alexa.",
         "Actually, set another timer for ten minutes too",
     ],
 )
@@ -119,6 +136,15 @@ def test_correction_is_nothing_where_no_value_is_corrected(text: str) -> None:
     for name, intent, first in (TIMER, WEATHER):
         assert name == "default"
         assert corrections.amend(heard(domain, text, 5.0), [heard(domain, first, 0.0, intent)]) is None
+
+
+def test_correction_by_a_number_that_is_no_hour_leaves_the_time_alone() -> None:
+    """A time is not 45; where no other slot takes the number either, nothing is corrected."""
+    domain = DOMAINS["default"]
+    alarm = heard(domain, "Wake me up at seven am", 0.0, "set_alarm")
+    corrections = Corrections(ontology_of(domain), read)
+    assert corrections.amend(heard(domain, "No, 45.", 5.0), [alarm]) is None
+    assert corrections.amend(heard(domain, "No, 9.", 5.0), [alarm]) is not None
 
 
 def test_correction_means_the_value_that_was_said_last() -> None:
