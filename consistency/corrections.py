@@ -5,6 +5,7 @@ kind of the new value: a number takes the place of a number, of the number in a 
 that of a slot which lists it; a name that of a place or a name. Of several, one whose slot is named beside the value
 ("three people"), then one that stood behind the same word ("for four"), then one that sounds alike, then the one that
 was said last. Values in a sentence that says something else too ("sorry, I have two dogs") correct nothing.
+What is denied and has nothing in its place ("not Boston") fills no slot any more.
 """
 
 import re
@@ -12,48 +13,31 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from consistency.facts import conflicts
-from consistency.observation import Fact, Observation, Token
+from consistency.named import DAYS, NUMERIC, Piece, denied, lists, only_denied, pieces, says_more
+from consistency.observation import Observation, Token
 from consistency.ontology import Ontology, SlotSpec
 from consistency.phonetics import distance
-from consistency.reading import Reader, vocabulary, words_of
+from consistency.reading import Reader, words_of
 from consistency.relation import corrects, says_all
 from consistency.rewording import WORD, core_of, filled, with_value
 from consistency.roles import PREPOSITIONS, role_words
-from consistency.wording import CONTENT, wording
 
-_NUMERIC = frozenset({"number", "ordinal", "time", "money", "percent", "duration", "year"})
-_DAYS = frozenset({"weekday", "relative_day", "date"})
 _KINDS_OF_SLOTS = {
     "time": frozenset({"time", "half_day"}),
-    "date": _DAYS,
+    "date": DAYS,
     "number": frozenset({"number", "percent"}),
     "money": frozenset({"money"}),
     "duration": frozenset({"duration"}),
 }
 _SOUNDS_ALIKE = 0.5
-_MOST_VALUES = 4
 _HOURS = 24
 _LONGEST_TURN = 4
 """Words of a correction that turns a request round."""
-_LONGEST_NAME = 3
-"""Words of a name that stands for a name."""
 _ADDS = re.compile(r"\b(?:another|also|too|as well|a second|one more|in addition)\b", re.IGNORECASE)
 """Words of a request for one thing more: it takes nobody's place."""
 _DENIES = re.compile(
     r"^\W*(?:oh\W+)?(?:no|nope|correction)\b|\b(?:not|wrong|i mean|i meant|i said)\b", re.IGNORECASE
 )
-_NO_NAME = vocabulary(
-    "no not nope nah sorry wait actually correction oops rather instead i meant mean said say make it that change to "
-    "let's my mistake wrong oh um uh er well but the a an in at on for from of is be should please thanks thank you "
-    "ok okay yes yeah hey hm one ones this these those there here now later never mind "
-    "alexa siri google olly assistant computer great perfect excellent fine good cool right correct exactly sure bad "
-    "absolutely definitely really nothing nobody none neither both everything anything whatever always enough bye"
-)
-"""Words that are no name, though a recogniser writes them large behind a full stop: "No. Great." """
-_TELLS = vocabulary(
-    "said meant asked wanted told thought heard misheard correct right exactly total altogether people"
-)
-"""Words of content that a correction may have beside its values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,16 +49,6 @@ class Amendment:
     earlier: tuple[Observation, ...]
     replaced: tuple[Token, ...]
     about: str
-
-
-@dataclass(frozen=True, slots=True)
-class _Piece:
-    """A value that a correction names: its words and their place; `kind` of its fact, empty for words."""
-
-    text: str
-    start: int
-    stop: int
-    kind: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,24 +76,27 @@ class Corrections:
         corrects nothing that is known."""
         if not corrects(new.text) or _ADDS.search(new.text):
             return None
-        denied = tuple(filter(None, (_denied(new.text, fact) for fact in new.facts)))
+        gone = tuple(filter(None, (denied(new.text, fact) for fact in new.facts)))
         now = list(before)
         tokens = list(new.tokens)
         replaced: list[Token] = []
         changed: set[int] = set()
         told: list[str] = []
         own = [one for one in new.tokens if one.intent and one.slot]
-        if says_all(new.text) and own:
+        refused = only_denied(new)
+        if refused and not own:
+            tokens = self._refuse(refused, now, tokens, replaced, changed, told)
+        elif says_all(new.text) and own:
             # It says all of its request itself; what it names otherwise stands no more.
             denies = _DENIES.search(new.text) is not None
             for token in own:
                 self._supersede(token, denies, now, replaced, changed, told)
         else:
             homes: list[Token] = []
-            for piece in () if self._says_more(new, now) and not denied else self._pieces(new):
-                found = self._home(piece, now, new, denied, homes)
+            for piece in self._pieces(new, now, gone):
+                found = self._home(piece, now, new, gone, homes)
                 if found is None:
-                    self._reword(piece, now, denied, changed, told)
+                    self._reword(piece, now, gone, changed, told)
                     continue
                 value = filled(found.token.value, piece.text, piece.kind, self._slot(found.token), self._read)
                 tokens = [one for one in tokens if one.slot and not _overlap(one, piece)]
@@ -179,7 +156,7 @@ class Corrections:
                     break
 
     def _reword(
-        self, piece: _Piece, now: list[Observation], denied: Sequence[str], changed: set[int], told: list[str]
+        self, piece: Piece, now: list[Observation], denied: Sequence[str], changed: set[int], told: list[str]
     ) -> None:
         """What is denied by its words was said, though no slot has it."""
         for at in range(len(now) - 1, -1, -1):
@@ -226,54 +203,53 @@ class Corrections:
         told.append(f"{intent} for {said.intent}")
         return [replace(token, start=-1, stop=-1) for token in moved]
 
+    def _refuse(
+        self,
+        words: str,
+        now: list[Observation],
+        tokens: list[Token],
+        replaced: list[Token],
+        changed: set[int],
+        told: list[str],
+    ) -> list[Token]:
+        """Takes the newest value that was said in these words out of its slot; what was asked for stands without it.
+        Returns the new tokens."""
+        for at in range(len(now) - 1, -1, -1):
+            said = now[at]
+            for one in said.tokens:
+                as_said = said.text[one.start : one.stop] if 0 <= one.start < one.stop else one.value
+                if one.slot and words in {_plain(as_said), _plain(one.value)}:
+                    replaced.append(one)
+                    now[at] = replace(said, tokens=tuple(other for other in said.tokens if other is not one))
+                    changed.add(at)
+                    told.append(f"{one.slot}: not {one.value}")
+                    asked = replace(one, slot="", value="", start=-1, stop=-1)
+                    return [other for other in tokens if other.slot] + [asked] * bool(one.intent)
+        return tokens
+
     def _takes(self, intent: str, token: Token) -> bool:
         service = self._ontology.service_of(token.service, token.intent)
         spec = None if service is None else service.intents.get(intent)
         return spec is not None and (not token.slot or spec.takes(token.slot))
 
-    # -- what it says -----------------------------------------------------------------------------------------------
-
-    def _says_more(self, new: Observation, before: Sequence[Observation]) -> bool:
-        """Whether words of content stand beside the values that neither were said before nor name a slot: it tells
-        something else then."""
-        known = set(_TELLS | _NO_NAME)
-        for said in before:
-            known.update(words_of(said.text))
-            for token in said.tokens:
-                slot = self._slot(token)
-                known.update(() if slot is None else role_words(slot.name, slot.roles, "", slot.description))
-        values = any(_is_value(fact) for fact in new.facts)
-        beside = (one.text for one in wording(new).units if one.weight >= CONTENT and not one.facts)
-        return values and not known.issuperset(beside)
-
-    def _pieces(self, new: Observation) -> list[_Piece]:
-        """The values that a correction names: its facts, else the words that are left of it."""
-        facts = [one for one in new.facts if one.start >= 0 and _is_value(one)]
-        # "Tonight" is a day before it is a half of one.
-        facts.sort(key=lambda one: (one.start, -one.stop, one.kind == "half_day"))
-        pieces: list[_Piece] = []
-        for fact in facts:
-            if pieces and fact.start < pieces[-1].stop:
-                continue
-            pieces.append(_Piece(new.text[fact.start : fact.stop], fact.start, fact.stop, fact.kind))
-        if pieces:
-            return pieces[:_MOST_VALUES]
-        gone = [(one.start, one.stop) for one in new.facts if one.kind == "withdrawn" and one.start >= 0]
-        words = [
-            one
-            for one in WORD.finditer(new.text)
-            if one.group().lower() not in _NO_NAME and not any(a <= one.start() < b for a, b in gone)
-        ]
-        if not 0 < len(words) <= _LONGEST_NAME or says_all(new.text):
-            return []
-        start, stop = words[0].start(), words[-1].end()
-        return [_Piece(new.text[start:stop], start, stop, "")]
-
     # -- where it belongs -------------------------------------------------------------------------------------------
+
+    def _pieces(self, new: Observation, now: Sequence[Observation], gone: Sequence[str]) -> list[Piece]:
+        """The values that a correction names; none where it tells something else beside them, and denies nothing."""
+        slots = self._slots(now)
+        known = {word for said in now for word in words_of(said.text)}
+        for slot in slots:
+            known |= role_words(slot.name, slot.roles, "", slot.description)
+        return [] if says_more(new, known, slots) and not gone else pieces(new, slots)
+
+    def _slots(self, now: Sequence[Observation]) -> list[SlotSpec]:
+        """The slots of what has been asked for, each once."""
+        found = {token.slot: slot for said in now for token in said.tokens if (slot := self._slot(token))}
+        return list(found.values())
 
     def _home(
         self,
-        piece: _Piece,
+        piece: Piece,
         now: Sequence[Observation],
         new: Observation,
         denied: Sequence[str],
@@ -296,7 +272,7 @@ class Corrections:
 
     def _place(
         self,
-        piece: _Piece,
+        piece: Piece,
         at: int,
         said: Observation,
         token: Token,
@@ -317,7 +293,7 @@ class Corrections:
             same = piece.kind in kinds
             if not (same or _may_be(piece.kind, kinds)) or not self._fits(piece, token, slot, kinds):
                 return None
-        elif not is_denied and not self._takes_words(slot, piece, kinds):
+        elif not is_denied and not self._takes_words(slot, piece, token, kinds):
             return None
         else:
             same = True
@@ -329,7 +305,7 @@ class Corrections:
         led = behind in PREPOSITIONS | {"for"} and behind == _word_before(said.text, token.start)
         return _Place(at, token, (is_denied, named, exact, led, -likely, token.start))
 
-    def _fits(self, piece: _Piece, token: Token, slot: SlotSpec | None, kinds: set[str]) -> bool:
+    def _fits(self, piece: Piece, token: Token, slot: SlotSpec | None, kinds: set[str]) -> bool:
         """Whether a value can stand where the old one does: no hour is 45."""
         if piece.kind != "number" or "time" not in kinds:
             return True
@@ -338,40 +314,32 @@ class Corrections:
             one.kind == "time" or (one.kind == "number" and float(one.value) <= _HOURS) for one in found
         )
 
-    def _takes_words(self, slot: SlotSpec | None, piece: _Piece, kinds: set[str]) -> bool:
-        if slot is None or kinds & (_NUMERIC | _DAYS):
+    def _takes_words(self, slot: SlotSpec | None, piece: Piece, token: Token, kinds: set[str]) -> bool:
+        if slot is None or kinds & (NUMERIC | DAYS):
             return False
-        said = piece.text.lower()
-        if any(said == word.lower() for value, words in slot.values.items() for word in (value, *words)):
+        if lists(slot, piece.text):
             return True
+        if self._is_listed(piece, token):
+            return False
         is_name = all(word[:1].isupper() or word[:1].isdigit() for word in piece.text.split())
         return slot.kind in {"place", "name", "text"} and is_name
+
+    def _is_listed(self, piece: Piece, token: Token) -> bool:
+        """Whether some slot of a token's service lists these words: then they are no name."""
+        service = self._ontology.service_of(token.service, token.intent)
+        return service is not None and any(lists(slot, piece.text) for slot in service.slots.values())
 
     def _slot(self, token: Token) -> SlotSpec | None:
         service = self._ontology.service_of(token.service, token.intent)
         return None if service is None else service.slots.get(token.slot)
 
 
-def _denied(text: str, fact: Fact) -> str:
-    """The words that a fact says were taken back, without those before a name; empty for other facts."""
-    if fact.kind != "withdrawn" or not 0 <= fact.start < fact.stop:
-        return ""
-    words = text[fact.start : fact.stop].lower().split()
-    while words and words[0] in _NO_NAME:
-        del words[0]
-    return " ".join(words)
-
-
-def _is_value(fact: Fact) -> bool:
-    return fact.kind in _NUMERIC | _DAYS | {"half_day"}
-
-
 def _may_be(kind: str, kinds: set[str]) -> bool:
     """Whether a value of one kind can stand where one of these stood."""
     if kind == "number":
-        return bool(kinds & _NUMERIC)
-    if kind in _DAYS:
-        return bool(kinds & _DAYS)
+        return bool(kinds & NUMERIC)
+    if kind in DAYS:
+        return bool(kinds & DAYS)
     return kind == "half_day" and "time" in kinds
 
 
@@ -381,7 +349,7 @@ def _word_before(text: str, start: int) -> str:
     return words[-1].lower() if words else ""
 
 
-def _overlap(token: Token, piece: _Piece) -> bool:
+def _overlap(token: Token, piece: Piece) -> bool:
     return token.start < piece.stop and piece.start < token.stop
 
 

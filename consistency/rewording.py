@@ -11,18 +11,23 @@ WORD = re.compile(r"[^\W_]+(?:['’&.-][^\W_]+)*")
 _HALF = re.compile(
     r"\b(?:[ap]\.\s?m\.?|[ap]m\b|in the (?:morning|afternoon|evening)|at night)", re.IGNORECASE
 )
+_NAME = re.compile(r"\b[A-Z][\w'’]*(?:\s+[A-Z][\w'’]*)*")
 _PARTS = frozenset({"morning", "afternoon", "evening"})
 _O_CLOCK = re.compile(r"\s*o'?\s?clock", re.IGNORECASE)
 
 
 def filled(value: str, new: str, kind: str, slot: SlotSpec | None, read: Reader) -> str:
     """Returns a slot's value with a new one in its place: a bare number keeps what stood around the old one, a time its
-    half of the day. `kind` is that of the new one's fact; it is empty for words, which may stand for a listed value."""
+    half of the day, free text the words around the name in it. `kind` is that of the new one's fact; it is empty for
+    words, which may stand for a listed value."""
     if not kind:
         said = new.lower()
         listed = {} if slot is None else slot.values
+        names = [hit.span() for hit in _NAME.finditer(value)]
+        is_part = len(names) == 1 and names[0] != (0, len(value)) and slot is not None and slot.kind == "text"
+        text = f"{value[: names[0][0]]}{new}{value[names[0][1] :]}" if is_part else new
         return next(
-            (one for one, words in listed.items() if said in {one.lower(), *map(str.lower, words)}), new
+            (one for one, words in listed.items() if said in {one.lower(), *map(str.lower, words)}), text
         )
     half = _HALF.search(value)
     if kind == "half_day":

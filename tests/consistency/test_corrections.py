@@ -29,6 +29,9 @@ def booked(people: str = "two", at: str = "Luigi's", day: str = "Friday", time: 
 
 TABLE = ("restaurant", "book_table", booked())
 LIGHTS = ("smart_home", "lights_on", "Turn on the kitchen lights.")
+DIM = ("smart_home", "dim_lights", "Dim the kitchen lights to fifty percent")
+CALL = ("default", "set_reminder", "Remind me to call Anna at five on Monday")
+FOOD = ("restaurant", "find_restaurant", "Find me an Italian place in Boston")
 DOOR = ("smart_home", "lock_door", "Lock the front door.")
 
 
@@ -78,6 +81,14 @@ def heard(domain: Domain, text: str, at: float, intent: str | None = None) -> Ob
         (TABLE, "No, at eight.", {"time": "eight pm"}, booked(time="eight pm")),
         (TABLE, "make it eight o'clock instead", {"time": "eight pm"}, booked(time="eight pm")),
         (TABLE, "3 people at 8, sorry", {"people": "3", "time": "8 pm"}, booked(people="3", time="8 pm")),
+        (FOOD, "No, Indian.", {"cuisine": "Indian"}, "Find me an Indian place in Boston"),
+        (CALL, "No, Hannah.", {"task": "call Hannah"}, "Remind me to call Hannah at five on Monday"),
+        (
+            DIM,
+            "No, the bathroom to ten percent",
+            {"room": "bathroom", "brightness": "ten percent"},
+            "Dim the bathroom lights to ten percent",
+        ),
         (LIGHTS, "No, the bedroom.", {"room": "bedroom"}, "Turn on the bedroom lights."),
         (LIGHTS, "not the kitchen, the hall", {"room": "hallway"}, "Turn on the hallway lights."),
     ],
@@ -126,6 +137,7 @@ def test_correction_takes_the_place_of_the_value_of_its_kind(
         "Sorry. What?",
         "Wait. Nothing.",
         "No, Alexa.",
+        "Sorry, I have to go to the bathroom",
         "Actually, set another timer for ten minutes too",
     ],
 )
@@ -133,7 +145,8 @@ def test_correction_is_nothing_where_no_value_is_corrected(text: str) -> None:
     """Thanks, refusals and requests of their own leave what was said as it is."""
     domain = DOMAINS["default"]
     corrections = Corrections(ontology_of(domain), read)
-    for name, intent, first in (TIMER, WEATHER):
+    lights = ("default", "lights_on", LIGHTS[2])
+    for name, intent, first in (TIMER, WEATHER, lights):
         assert name == "default"
         assert corrections.amend(heard(domain, text, 5.0), [heard(domain, first, 0.0, intent)]) is None
 
@@ -247,6 +260,28 @@ def test_engine_commits_the_corrected_value_alone() -> None:
     assert "corrected" in {evidence.name for evidence in verdict.evidence}
     assert one.roll_back(1) == before
     assert one.corrected() == {}
+
+
+@pytest.mark.parametrize(
+    ("before", "denial", "left"),
+    [
+        (WEATHER, "No, not Boston.", [("get_weather", "")]),
+        (LIGHTS, "not the kitchen", [("lights_on", "")]),
+        (FOOD, "Actually, not Italian", [("find_restaurant", "city"), ("find_restaurant", "")]),
+        (TIMER, "No, not now.", [("set_timer", "duration")]),
+    ],
+)
+def test_engine_commits_no_value_that_was_denied(
+    before: tuple[str, str, str], denial: str, left: list[tuple[str, str]]
+) -> None:
+    """Where nothing takes its place, what was asked for stands without it; rolled back, it is there again."""
+    name, intent, text = before
+    one = engine(DOMAINS[name])
+    one.observe(heard(DOMAINS[name], text, 0.0, intent), 0, 1)
+    first = one.snapshot
+    assert isinstance(one.observe(heard(DOMAINS[name], denial, 5.0), 0, 2), Accept)
+    assert [(token.intent, token.slot) for token in one.snapshot.tokens] == left
+    assert one.roll_back(1) == first
 
 
 def test_engine_corrects_what_has_been_corrected() -> None:

@@ -1,0 +1,125 @@
+"""What a correction says: the values that it names, what it only denies, and whether it tells something else. Pure."""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from consistency.observation import Fact, Observation
+from consistency.ontology import SlotSpec
+from consistency.reading import vocabulary
+from consistency.relation import says_all
+from consistency.rewording import WORD
+from consistency.wording import CONTENT, wording
+
+NUMERIC = frozenset({"number", "ordinal", "time", "money", "percent", "duration", "year"})
+DAYS = frozenset({"weekday", "relative_day", "date"})
+
+_MOST_VALUES = 4
+_LONGEST_NAME = 3
+"""Words of a name that stands for a name."""
+_NO_NAME = vocabulary(
+    "no not nope nah sorry wait actually correction oops rather instead i meant mean said say make it that change to "
+    "let's my mistake wrong oh um uh er well but the a an in at on for from of is be should please thanks thank you "
+    "ok okay yes yeah hey hm one ones this these those there here now later never mind "
+    "alexa siri google olly assistant computer great perfect excellent fine good cool right correct exactly sure bad "
+    "absolutely definitely really nothing nobody none neither both everything anything whatever always enough bye"
+)
+"""Words that are no name, though a recogniser writes them large behind a full stop: "No. Great." """
+_TELLS = vocabulary(
+    "said meant asked wanted told thought heard misheard correct right exactly total altogether people"
+)
+"""Words of content that a correction may have beside its values."""
+_ONLY_NOT = re.compile(
+    r"\W*(?:(?:no|nope|sorry|wait|actually|oh)\W+)*not\s+(?:(?:in|at|on|for|to|the|an?)\s+)*([^,;.?]{1,40}?)[\s,.!]*",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A value that a correction names: its words and their place; `kind` of its fact, empty for words."""
+
+    text: str
+    start: int
+    stop: int
+    kind: str
+
+
+def pieces(new: Observation, slots: Iterable[SlotSpec]) -> list[Piece]:
+    """Returns the values that a correction names, in their order: its facts, and beside these what the slots list;
+    else the words that are left of it."""
+    facts = [one for one in new.facts if one.start >= 0 and is_value(one)]
+    # "Tonight" is a day before it is a half of one.
+    facts.sort(key=lambda one: (one.start, -one.stop, one.kind == "half_day"))
+    gone = [(one.start, one.stop) for one in new.facts if one.kind == "withdrawn" and one.start >= 0]
+    found: list[Piece] = []
+    for fact in facts:
+        if not found or fact.start >= found[-1].stop:
+            found.append(Piece(new.text[fact.start : fact.stop], fact.start, fact.stop, fact.kind))
+    for start, stop in _listed(new.text, slots) if found else ():
+        taken = [*gone, *((one.start, one.stop) for one in found)]
+        if all(stop <= a or start >= b for a, b in taken):
+            found.append(Piece(new.text[start:stop], start, stop, ""))
+    if found:
+        return sorted(found, key=lambda one: one.start)[:_MOST_VALUES]
+    words = [
+        one
+        for one in WORD.finditer(new.text)
+        if one.group().lower() not in _NO_NAME and not any(a <= one.start() < b for a, b in gone)
+    ]
+    if not 0 < len(words) <= _LONGEST_NAME or says_all(new.text):
+        return []
+    start, stop = words[0].start(), words[-1].end()
+    return [Piece(new.text[start:stop], start, stop, "")]
+
+
+def only_denied(new: Observation) -> str:
+    """Returns what a text denies where it puts nothing in its place ("no, not Boston"); empty where it does not."""
+    found = _ONLY_NOT.fullmatch(new.text)
+    return "" if found is None or any(one.kind == "withdrawn" for one in new.facts) else found[1].lower()
+
+
+def says_more(new: Observation, known: Iterable[str], slots: Iterable[SlotSpec]) -> bool:
+    """Whether words of content stand beside the facts of a text that neither are known nor listed: it tells something
+    else then."""
+    if not any(is_value(fact) for fact in new.facts):
+        return False
+    expected = {*_TELLS, *_NO_NAME, *known}
+    for start, stop in _listed(new.text, slots):
+        expected.update(WORD.findall(new.text[start:stop].lower()))
+    beside = (one.text for one in wording(new).units if one.weight >= CONTENT and not one.facts)
+    return not expected.issuperset(beside)
+
+
+def denied(text: str, fact: Fact) -> str:
+    """Returns the words that a fact says were taken back, without those before a name; empty for other facts."""
+    if fact.kind != "withdrawn" or not 0 <= fact.start < fact.stop:
+        return ""
+    words = text[fact.start : fact.stop].lower().split()
+    while words and words[0] in _NO_NAME:
+        del words[0]
+    return " ".join(words)
+
+
+def is_value(fact: Fact) -> bool:
+    """Whether a fact may fill a slot."""
+    return fact.kind in NUMERIC | DAYS | {"half_day"}
+
+
+def lists(slot: SlotSpec, text: str) -> bool:
+    """Whether a slot lists a value in these words."""
+    said = text.lower()
+    return any(said == word.lower() for value, words in slot.values.items() for word in (value, *words))
+
+
+def _listed(text: str, slots: Iterable[SlotSpec]) -> list[tuple[int, int]]:
+    """Where listed values stand in a text, the longest first."""
+    known = {
+        word for slot in slots for value, words in slot.values.items() for word in (value, *words) if word
+    }
+    places: Sequence[tuple[int, int]] = [
+        hit.span()
+        for word in sorted(known)
+        for hit in re.finditer(rf"(?<!\w){re.escape(word)}(?!\w)", text, re.IGNORECASE)
+    ]
+    return sorted(places, key=lambda place: (place[0] - place[1], place[0]))
