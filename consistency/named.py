@@ -1,8 +1,9 @@
 """What a correction says: the values that it names, what it only denies, and whether it tells something else. Pure."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from consistency.observation import Fact, Observation
 from consistency.ontology import SlotSpec
@@ -113,13 +114,14 @@ def lists(slot: SlotSpec, text: str) -> bool:
 
 
 def _listed(text: str, slots: Iterable[SlotSpec]) -> list[tuple[int, int]]:
-    """Where listed values stand in a text, the longest first."""
+    """Where listed values stand in a text, of two at one place the longer one."""
     known = {
         word for slot in slots for value, words in slot.values.items() for word in (value, *words) if word
     }
-    places: Sequence[tuple[int, int]] = [
-        hit.span()
-        for word in sorted(known)
-        for hit in re.finditer(rf"(?<!\w){re.escape(word)}(?!\w)", text, re.IGNORECASE)
-    ]
-    return sorted(places, key=lambda place: (place[0] - place[1], place[0]))
+    return [hit.span() for hit in _any_of(frozenset(known)).finditer(text)] if known else []
+
+
+@lru_cache(maxsize=64)
+def _any_of(words: frozenset[str]) -> re.Pattern[str]:
+    longest_first = sorted(words, key=lambda one: (-len(one), one))
+    return re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, longest_first))})(?!\w)", re.IGNORECASE)

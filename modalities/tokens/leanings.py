@@ -25,6 +25,8 @@ _FORBIDS = re.compile(
     r"(?:,?\s*please)?\W*$",
     re.IGNORECASE,
 )
+_LONGEST_PROHIBITION = 200
+"""Characters: who says more than that asks for something too."""
 _ANOTHER_CLAUSE = re.compile(r"\b(?:and|but|because|so|then|if|when|while|or|until|unless)\b", re.IGNORECASE)
 _BESIDE = r"(?:(?:on|at|in|for|to|from|the|a|an|this|next|too|very)\s+){0,2}$"
 _DENYING = re.compile(
@@ -64,7 +66,8 @@ def leaning(text: str) -> Leaning:
     sides = frozenset((axis, side) for axis, found, side in (part.rpartition(":") for part in parts) if found)
     sides -= _PREPOSITION
     denied = sum(fact.kind == "negation" for fact in facts) % 2 == 1
-    forbids = denied and bool(_FORBIDS.match(text)) and not _ANOTHER_CLAUSE.search(text)
+    is_short = len(text) <= _LONGEST_PROHIBITION
+    forbids = denied and is_short and bool(_FORBIDS.match(text)) and not _ANOTHER_CLAUSE.search(text)
     return Leaning(sides, denied, forbids)
 
 
