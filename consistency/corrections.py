@@ -218,7 +218,7 @@ class Corrections:
             said = now[at]
             for one in said.tokens:
                 as_said = said.text[one.start : one.stop] if 0 <= one.start < one.stop else one.value
-                if one.slot and words in {_plain(as_said), _plain(one.value)}:
+                if one.slot and words in {_plain(as_said), _plain(core_of(one.value, self._read))}:
                     replaced.append(one)
                     now[at] = replace(said, tokens=tuple(other for other in said.tokens if other is not one))
                     changed.add(at)
@@ -240,7 +240,7 @@ class Corrections:
         known = {word for said in now for word in words_of(said.text)}
         for slot in slots:
             known |= role_words(slot.name, slot.roles, "", slot.description)
-        return [] if says_more(new, known, slots) and not gone else pieces(new, slots)
+        return [] if says_more(new, known, slots) and not gone else pieces(new, slots, known)
 
     def _slots(self, now: Sequence[Observation]) -> list[SlotSpec]:
         """The slots of what has been asked for, each once."""

@@ -1,7 +1,7 @@
 """What a correction says: the values that it names, what it only denies, and whether it tells something else. Pure."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -30,6 +30,7 @@ _TELLS = vocabulary(
     "said meant asked wanted told thought heard misheard correct right exactly total altogether people"
 )
 """Words of content that a correction may have beside its values."""
+_BEHIND_NOT = re.compile(r"\bnot\s+(?:(?:at|on|in|for|the|an?)\s+)*$", re.IGNORECASE)
 _ONLY_NOT = re.compile(
     r"\W*(?:(?:no|nope|sorry|wait|actually|oh)\W+)*not\s+(?:(?:in|at|on|for|to|the|an?)\s+)*([^,;.?]{1,40}?)[\s,.!]*",
     re.IGNORECASE,
@@ -46,28 +47,35 @@ class Piece:
     kind: str
 
 
-def pieces(new: Observation, slots: Iterable[SlotSpec]) -> list[Piece]:
-    """Returns the values that a correction names, in their order: its facts, and beside these what the slots list;
-    else the words that are left of it."""
+def pieces(new: Observation, slots: Iterable[SlotSpec], known: Container[str]) -> list[Piece]:
+    """Returns the values that a correction names, in their order: its facts, and what the slots list beside these or
+    beside `known` words alone; else the words that are left of it."""
     facts = [one for one in new.facts if one.start >= 0 and is_value(one)]
     # "Tonight" is a day before it is a half of one.
     facts.sort(key=lambda one: (one.start, -one.stop, one.kind == "half_day"))
     gone = [(one.start, one.stop) for one in new.facts if one.kind == "withdrawn" and one.start >= 0]
     found: list[Piece] = []
     for fact in facts:
+        if _BEHIND_NOT.search(new.text, 0, fact.start):
+            continue
         if not found or fact.start >= found[-1].stop:
             found.append(Piece(new.text[fact.start : fact.stop], fact.start, fact.stop, fact.kind))
-    for start, stop in _listed(new.text, slots) if found else ():
-        taken = [*gone, *((one.start, one.stop) for one in found)]
-        if all(stop <= a or start >= b for a, b in taken):
-            found.append(Piece(new.text[start:stop], start, stop, ""))
-    if found:
-        return sorted(found, key=lambda one: one.start)[:_MOST_VALUES]
     words = [
         one
         for one in WORD.finditer(new.text)
         if one.group().lower() not in _NO_NAME and not any(a <= one.start() < b for a, b in gone)
     ]
+    taken = [*gone, *((one.start, one.stop) for one in found)]
+    listed = [
+        Piece(new.text[start:stop], start, stop, "")
+        for start, stop in _listed(new.text, slots)
+        if all(stop <= a or start >= b for a, b in taken)
+    ]
+    beside = [one for one in words if not any(value.start <= one.start() < value.stop for value in listed)]
+    if found or all(one.group().lower() in known for one in beside):
+        found += listed
+    if found:
+        return sorted(found, key=lambda one: one.start)[:_MOST_VALUES]
     if not 0 < len(words) <= _LONGEST_NAME or says_all(new.text):
         return []
     start, stop = words[0].start(), words[-1].end()

@@ -17,7 +17,8 @@ from consistency.wording import CARRIER, MERGED, Wording, vocabulary
 
 _CUES = (
     r"nope|nah|sorry|wait|actually|correction|oops|rather|scratch that|i (?:mean|meant|said|say)|not|make (?:that|it)|"
-    r"change (?:that|it) to|instead|my mistake|that's wrong|wrong|let's make it|it should be|that should be"
+    r"change (?:that|it) to|instead|my mistake|that's wrong|wrong|let's make it|it should be|that should be|"
+    r"(?:that|it)(?:'s| is| was) not"
 )
 _CUE = re.compile(
     r"^(?:(?:oh|um|uh|er|well|but|hm|ok|okay|hey)\W+)*"

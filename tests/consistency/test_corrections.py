@@ -63,6 +63,12 @@ def heard(domain: Domain, text: str, at: float, intent: str | None = None) -> Ob
         (TIMER, "not fifty, fifteen", {"duration": "fifteen minutes"}, "Set a timer for fifteen minutes."),
         (TIMER, "no I said 15 not 50", {"duration": "15 minutes"}, "Set a timer for 15 minutes."),
         (TIMER, "Actually, half an hour.", {"duration": "half an hour"}, "Set a timer for half an hour."),
+        (
+            TIMER,
+            "It's not fifty, it's fifteen.",
+            {"duration": "fifteen minutes"},
+            "Set a timer for fifteen minutes.",
+        ),
         (TIMER, "No, one hour.", {"duration": "one hour"}, "Set a timer for one hour."),
         (TIMER, "No, I said fifteen, one five", {"duration": "fifteen minutes"}, "Set a timer for fifteen minutes."),
         (WEATHER, "not Boston, Austin", {"city": "Austin"}, "What's the weather in Austin?"),
@@ -89,6 +95,7 @@ def heard(domain: Domain, text: str, at: float, intent: str | None = None) -> Ob
             {"room": "bathroom", "brightness": "ten percent"},
             "Dim the bathroom lights to ten percent",
         ),
+        (LIGHTS, "No, the lights in the office", {"room": "office"}, "Turn on the office lights."),
         (LIGHTS, "No, the bedroom.", {"room": "bedroom"}, "Turn on the bedroom lights."),
         (LIGHTS, "not the kitchen, the hall", {"room": "hallway"}, "Turn on the hallway lights."),
     ],
@@ -268,6 +275,7 @@ def test_engine_commits_the_corrected_value_alone() -> None:
         (WEATHER, "No, not Boston.", [("get_weather", "")]),
         (LIGHTS, "not the kitchen", [("lights_on", "")]),
         (FOOD, "Actually, not Italian", [("find_restaurant", "city"), ("find_restaurant", "")]),
+        (TIMER, "not fifty", [("set_timer", "")]),
         (TIMER, "No, not now.", [("set_timer", "duration")]),
     ],
 )
