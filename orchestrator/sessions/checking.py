@@ -335,7 +335,9 @@ class Checker:
         items = tuple(dict.fromkeys(source.item_id for source in self._of(unit)))
         now = self._verdicts[unit] = tell(verdict, items, self._engine.snapshot.number)
         while len(self._verdicts) > MOST_SOURCES:
-            del self._verdicts[next(iter(self._verdicts))]
+            oldest = next(iter(self._verdicts))
+            del self._verdicts[oldest]
+            self._questions.pop(oldest, None)
         for event in verdict_events(now, before):
             self._emit(event)
 

@@ -1,6 +1,7 @@
 """Where only the user can tell what he meant he is asked, once, where the server would have answered."""
 
 from orchestrator.scheduling.work import Reply, Speak
+from orchestrator.sessions.checking import MOST_SOURCES
 from tests.sessions.agreeing import FIFTEEN, FIFTY, conflict, fits, rules, talk
 from tests.sessions.talk import Talk
 
@@ -75,6 +76,22 @@ def test_session_asks_nobody_whom_it_would_not_have_answered() -> None:
     one.client("response.create")
     fits(one, -20.0)
     assert one.prompt()[-1] == ("user", FIFTEEN)
+
+
+def test_session_forgets_a_question_that_was_never_asked_with_its_verdict() -> None:
+    """A client that asks for its response itself leaves the question unasked; it is not kept for the session's life."""
+    one = talk(asks=True)
+    conflict(one)
+    one.client("response.create")
+    fits(one, -20.0)
+    assert one.last("chorale.verdict")["verdict"] == "ask"
+    one.answer("Done.")
+    for _ in range(MOST_SOURCES):
+        one.wait(10_000)
+        one.typed("never mind that")
+        one.answer("All right.")
+    assert one.last("chorale.verdict")["unit"] == MOST_SOURCES + 1
+    assert one.heart.checker.take_question(1) is None
 
 
 def test_session_takes_an_answer_that_comes_at_once() -> None:
