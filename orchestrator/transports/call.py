@@ -27,7 +27,7 @@ from orchestrator.transports.offers import SDP_ERRORS, Offer, add_addresses
 from orchestrator.transports.outbox import TOO_MANY_TOLD, Closing
 from orchestrator.transports.playing import PlayoutTrack
 from orchestrator.transports.receive import ReceiveSettings, ReceiveStatistics, SoundReceiver
-from orchestrator.transports.resends import HOLD_MS, resends, with_resends
+from orchestrator.transports.resends import HOLD_MS, can_be_asked, with_resends
 from orchestrator.transports.rtp_order import SoundCodec
 from orchestrator.wire.client import AppendAudio
 from orchestrator.wire.codec import client_event_id, decode_client
@@ -96,7 +96,7 @@ class Call:
         self._settings = settings
         self._gone = gone
         self._track = PlayoutTrack(clock, settings.playout_s, self._drained)
-        self._resends = bool(resends(offer.sdp))
+        self._resends = can_be_asked(offer.sdp, offer.codec)
         receive = settings.receive
         if self._resends:
             receive = replace(receive, hold_ms=max(receive.hold_ms, HOLD_MS))

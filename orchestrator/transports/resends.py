@@ -7,7 +7,7 @@ and of sound where a program asks them to.
 from dataclasses import dataclass
 
 from orchestrator.clock import US_PER_MS
-from orchestrator.transports.rtp_order import SEQUENCES, Packet
+from orchestrator.transports.rtp_order import SEQUENCES, Packet, SoundCodec
 
 HOLD_MS = 200
 """How long the sound of such a client waits behind a hole: two round trips of a usual line."""
@@ -25,6 +25,17 @@ def resends(offer: str) -> frozenset[str]:
         for line in _audio_lines(offer)
         if line.startswith("a=rtcp-fb:") and line.split()[1:] == ["nack"]
     )
+
+
+def can_be_asked(offer: str, codec: SoundCodec) -> bool:
+    """Tells whether an offer says that what is lost of this codec is sent again."""
+    kinds = resends(offer)
+    ours = {
+        line.removeprefix("a=rtpmap:").split()[0]
+        for line in _audio_lines(offer)
+        if line.startswith("a=rtpmap:") and f" {codec.value}/".lower() in line.lower()
+    }
+    return "*" in kinds or not kinds.isdisjoint(ours)
 
 
 def with_resends(answer: str, offer: str) -> str:

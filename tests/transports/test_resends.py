@@ -10,6 +10,7 @@ from orchestrator.transports.resends import (
     MAX_ASKED,
     MAX_MISSING,
     Missing,
+    can_be_asked,
     resends,
     with_resends,
 )
@@ -42,6 +43,14 @@ def test_an_offer_says_for_which_kinds_it_can_be_asked() -> None:
     assert resends(OFFER) == {"111"}
     assert resends(OFFER.replace("111 nack", "* nack")) == {"*"}
     assert resends(OFFER.replace("a=rtcp-fb:111 nack", "a=x")) == frozenset()
+
+
+def test_who_sends_another_codec_again_is_not_asked() -> None:
+    """It would be waited for in vain."""
+    assert can_be_asked(OFFER, SoundCodec.OPUS)
+    assert not can_be_asked(OFFER, SoundCodec.PCMU)
+    assert can_be_asked(OFFER.replace("111 nack", "* nack"), SoundCodec.PCMU)
+    assert not can_be_asked(OFFER.replace("111 nack", "0 nack"), SoundCodec.OPUS)
 
 
 def test_an_answer_takes_up_what_was_offered_and_no_more() -> None:
