@@ -1,6 +1,7 @@
 """How well sentences in words of their own are understood: intents and slots of the domains that ship.
 
-    python -m benchmarks.paraphrases            both halves, and what was missed of the open one
+    python -m benchmarks.paraphrases                 both halves, and what was missed of the open one
+    python -m benchmarks.paraphrases --data PATH     and prohibitions: who is given what he forbids
 
 The sentences are `tests/modalities/tokens/paraphrases.yaml`. Every second one is kept apart: nothing was changed by
 looking at it.
@@ -14,6 +15,7 @@ from typing import Literal
 
 import yaml
 
+from benchmarks.data_files import TEXT, BadData, rows_of
 from modalities.adapters.registry import build
 from modalities.ports import Embedder, Understanding
 from modalities.text.facts import normal_form
@@ -89,6 +91,25 @@ def measure(half: Half, embedder: Embedder) -> dict[str, tuple[Score, list[str]]
     }
 
 
+def prohibitions(data: Path, embedder: Embedder) -> tuple[int, list[str]]:
+    """Returns of how many commands of the consistency data the intent is known, each of which stands there turned into
+    a prohibition too, and the prohibitions that are understood as the command that they forbid.
+
+    Raises OSError where there is no such data, `BadData` where a line is not as it should be."""
+    rows = rows_of(data / "pairs_slurp.jsonl", {"type": TEXT, "a": TEXT, "b": TEXT})
+    rows = [row for row in rows if row["type"] == "hard_negation"]
+    known, given = 0, []
+    for name in ("default", "smart_home"):
+        understander = ExampleUnderstander(embedder, domain(name))
+        wanted = understander.understand([row["a"] for row in rows])
+        forbidden = understander.understand([row["b"] for row in rows])
+        for row, command, prohibition in zip(rows, wanted, forbidden, strict=True):
+            known += command.intent is not None
+            if command.intent is not None and command.intent == prohibition.intent:
+                given.append(f"{row['b']!r}: {prohibition.intent}")
+    return known, given
+
+
 def _form(value: str) -> str:
     return normal_form(value) or value.lower()
 
@@ -98,13 +119,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.parse_args()
+    parser.add_argument("--data", type=Path, help="the folder of the consistency data")
+    chosen = parser.parse_args()
     embedder = build("embed", "minilm_onnx", {})
     for half in ("open", "apart"):
         for name, (counts, missed) in measure(half, embedder).items():
             print(f"{half:6}{name:12}{counts}")
             if half == "open":
                 print("".join(f"      {line}\n" for line in missed), end="")
+    if chosen.data is not None:
+        try:
+            known, given = prohibitions(chosen.data, embedder)
+        except (BadData, OSError) as error:
+            parser.error(str(error))
+        print(f"prohibitions {known}, of which {len(given)} are given what they forbid")
+        print("".join(f"      {line}\n" for line in given), end="")
 
 
 if __name__ == "__main__":

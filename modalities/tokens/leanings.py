@@ -21,13 +21,13 @@ _ANSWERS = (
 """A "no" that stands for itself, and none that denies what follows it ("no lights in the hall")."""
 _OPENING = re.compile(rf"^(?:(?:{_ANSWERS}|{_MANNERS})\b(?![-'])[\s,.!;:]*)+", re.IGNORECASE)
 _FORBIDS = re.compile(
-    r"^(?:i\s+(?:do\s+not|don['’]?t)\s+(?:want|need)|do\s+not|don['’]?t|never|no)\s+(?!mind\b)[^,;.!?]*"
-    r"(?:,?\s*please)?\W*$",
+    r"^(?:i\s+(?:do\s+not|don['’]?t)\s+(?:want|need)|(?:can|could|would|will)\s+you\s+(?:please\s+)?not|"
+    r"do\s+not|don['’]?t|never|no)\s+(?!mind\b)[^,;.!?]*(?:,?\s*please)?\W*$",
     re.IGNORECASE,
 )
 _LONGEST_PROHIBITION = 200
 """Characters: who says more than that asks for something too."""
-_ANOTHER_CLAUSE = re.compile(r"\b(?:and|but|because|so|then|if|when|while|or|until|unless)\b", re.IGNORECASE)
+_ANOTHER_CLAUSE = re.compile(r"\b(?:but|because|so|then|until|unless|instead)\b", re.IGNORECASE)
 _BESIDE = r"(?:(?:on|at|in|for|to|from|the|a|an|this|next|too|very)\s+){0,2}$"
 _DENYING = re.compile(
     r"(?<!\bwhy )(?<!\bif )(?<!\bor )\b(?:not|no|without|except(?:\s+for)?|other\s+than|rather\s+than|instead\s+of|"

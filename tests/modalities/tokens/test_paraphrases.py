@@ -1,8 +1,11 @@
 """Sentences in words of their own, by the real embedding: how many of them are understood."""
 
+import json
+from pathlib import Path
+
 import pytest
 
-from benchmarks.paraphrases import domain, measure, sentences
+from benchmarks.paraphrases import domain, measure, prohibitions, sentences
 from modalities.adapters.registry import build
 
 
@@ -26,3 +29,17 @@ def test_paraphrases_are_understood_as_well_as_the_guide_says() -> None:
         assert sum(one.intents for one in counts) >= least_intents * total
         assert sum(one.slots for one in counts) >= least_slots * total
         assert sum(one.invented for one in counts) <= 0.06 * total
+
+
+@pytest.mark.real
+def test_paraphrases_count_who_is_given_what_he_forbids(tmp_path: Path) -> None:
+    """Commands that are understood, and prohibitions that still are; pairs of other types are none of either."""
+    rows = [
+        {"type": "hard_negation", "a": "turn on the lights", "b": "don't turn on the lights"},
+        {"type": "hard_negation", "a": "the cat sat on a mat", "b": "the cat never sat on a mat"},
+        {"type": "hard_number", "a": "set a timer for ten minutes", "b": "set a timer for two minutes"},
+    ]
+    (tmp_path / "pairs_slurp.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    known, given = prohibitions(tmp_path, build("embed", "minilm_onnx", {}))
+    assert known == 2  # both domains know the lights
+    assert given == []
