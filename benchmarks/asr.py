@@ -21,7 +21,7 @@ from rich.progress import MofNCompleteColumn, Progress, TextColumn, TimeElapsedC
 from benchmarks.asr_clips import Spoken, silent_clips, spoken_clips
 from benchmarks.asr_contenders import Apart
 from benchmarks.asr_worker import through_a_worker
-from benchmarks.outcome import Claim, Figure, Outcome, Row, table, this_machine
+from benchmarks.outcome import Claim, Figure, Outcome, Row, screen, table, this_machine
 from modalities.errors import AdapterUnavailable
 from modalities.text.normalize import normalize, word_errors
 
@@ -63,7 +63,7 @@ def command(
 
     Examples: chorale bench asr --limit 40;  chorale bench asr --threads 2 --beam 5
     """
-    console, machine = Console(), this_machine()
+    console, machine = screen(), this_machine()
     levels = [int(level) for level in concurrency.split(",") if level]
     try:
         spoken, silent = spoken_clips(data, limit), silent_clips(data)

@@ -14,10 +14,9 @@ from typing import Annotated
 import numpy as np
 import typer
 from numpy.typing import NDArray
-from rich.console import Console
 
 from benchmarks.asr_clips import Spoken, spoken_clips
-from benchmarks.outcome import Figure, Outcome, table, this_machine
+from benchmarks.outcome import Figure, Outcome, screen, table, this_machine
 from modalities.adapters.faster_whisper import FasterWhisper, WhisperSettings
 from modalities.adapters.whisper_engine import FULL, Encoded, WhisperEngine, token_limit
 from modalities.adapters.whisper_judgement import SHORT, believable, loops
@@ -72,7 +71,7 @@ def command(
 
     Example: chorale bench asr-sweep --limit 60
     """
-    console, machine = Console(), this_machine()
+    console, machine = screen(), this_machine()
     console.print(f"[dim]{machine}[/]")
     clips = [clip for clip in spoken_clips(data, limit) if len(clip.pcm) <= LONGEST_S * SPEECH_RATE_HZ]
     engine = FasterWhisper(WhisperSettings(threads=threads)).engine

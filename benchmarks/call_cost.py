@@ -14,9 +14,8 @@ import numpy as np
 import typer
 from aiortc.rtp import is_rtcp
 from numpy.typing import NDArray
-from rich.console import Console
 
-from benchmarks.outcome import Claim, Figure, Outcome, Row, table, this_machine
+from benchmarks.outcome import Claim, Figure, Outcome, Row, screen, table, this_machine
 from orchestrator.clients.call import RealtimeCall
 
 SETTLE_S = 2.0
@@ -44,7 +43,7 @@ def command(
 
     Idle is silence both ways, talking is speech both ways.
     """
-    console, machine = Console(), this_machine()
+    console, machine = screen(), this_machine()
     console.print(f"[dim]{machine}[/]")
     rows: list[Row] = []
     delays: list[Row] = []

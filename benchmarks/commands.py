@@ -19,7 +19,7 @@ from benchmarks.command_lines import HALVES
 from benchmarks.command_sound import Studio
 from benchmarks.command_talk import ARMS, converse
 from benchmarks.command_work import Models
-from benchmarks.outcome import Figure, Outcome, Row, table, this_machine
+from benchmarks.outcome import Figure, Outcome, Row, screen, table, this_machine
 from orchestrator.errors import ChoraleError
 
 SHOWN = (
@@ -64,7 +64,7 @@ def command(
 
     Examples: `chorale bench commands --limit 30`, `chorale bench commands --speech DIR --keep /tmp/commands`.
     """
-    console, machine = Console(), this_machine()
+    console, machine = screen(), this_machine()
     console.print(f"[dim]{machine}[/]")
     if half not in (*HALVES, "both"):
         console.print(f"--half {half}: expected tuned, held or both.")

@@ -23,7 +23,7 @@ from benchmarks.data_files import BadData
 from benchmarks.detection import Labels, Scores, at, auc, interval, threshold_for
 from benchmarks.fit_distance import OPERATING_POINT, TooFewPairs, cross_validated, features_of
 from benchmarks.make_lexicon import opposites
-from benchmarks.outcome import Claim, Outcome, Row, table, this_machine
+from benchmarks.outcome import Claim, Outcome, Row, screen, table, this_machine
 from benchmarks.wordnet import WordNet
 from consistency.distance import shipped
 from consistency.features import NAMES
@@ -63,7 +63,7 @@ def command(
 
     Examples: `chorale bench consistency --cv`, `chorale bench consistency --data held-back --parts texts`.
     """
-    console, machine = Console(), this_machine()
+    console, machine = screen(), this_machine()
     if data is None:
         console.print("Where are the pairs? Give --data or set CHORALE_CONSISTENCY_DATA.")
         raise typer.Exit(2)

@@ -21,7 +21,7 @@ from benchmarks import network_coding, network_delay, network_outage, network_wo
 from benchmarks.network_delay import Delay, Stages
 from benchmarks.network_outage import Outage
 from benchmarks.network_words import Words
-from benchmarks.outcome import Claim, Outcome, Row, table, this_machine
+from benchmarks.outcome import Claim, Outcome, Row, screen, table, this_machine
 from benchmarks.playing import LEAST_SPEECH_S
 from benchmarks.recordings import Recording, pick, read_manifest
 
@@ -49,7 +49,7 @@ def command(
     seed: Annotated[int, typer.Option(help="Which packets are lost.")] = 1,
     json_file: Annotated[Path | None, typer.Option("--json", help="Where the figures go.")] = None,
 ) -> None:
-    console, machine = Console(), this_machine()
+    console, machine = screen(), this_machine()
     chosen = [name for name in parts.split(",") if name]
     if unknown := [name for name in chosen if name not in PARTS]:
         console.print(f"There is no part {', '.join(unknown)}; there are {', '.join(PARTS)}.")

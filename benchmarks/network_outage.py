@@ -116,5 +116,5 @@ async def compare(
                 errors[way, part] += word_errors(wanted[part], got)
         shift_ms = max(shift_ms, abs(ways[0].shift_ms))
         done()
-    percent = np.round(100 * errors / words, 1).tolist()
-    return Outage(int(words.sum()), *percent[0], *percent[1], shift_ms)
+    (before, after), (clear_before, clear_after) = np.round(100 * errors / words, 1).tolist()
+    return Outage(int(words.sum()), before, after, clear_before, clear_after, shift_ms)

@@ -15,6 +15,8 @@ from rich.table import Table
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "results"
+WIDE = 180
+"""Columns of a table that goes into a file: rich takes 80 there, and cuts the figures off."""
 
 Figure = str | int | float | bool | None
 Row = Mapping[str, Figure]
@@ -84,6 +86,12 @@ class Outcome:
         for claim in self.claims:
             mark = "[green]holds[/]" if claim.holds else "[red]fails[/]"
             console.print(f"  {mark}  {claim.text}: {shown(claim.figure)}")
+
+
+def screen() -> Console:
+    """Returns where tables are drawn: as wide as the terminal, `WIDE` where there is none."""
+    console = Console()
+    return console if console.is_terminal else Console(width=WIDE)
 
 
 def table(title: str, rows: Sequence[Row]) -> Table:

@@ -22,7 +22,7 @@ import uvloop
 from rich.console import Console
 
 from benchmarks.call_cost import speech
-from benchmarks.outcome import Claim, Outcome, Row, table, this_machine
+from benchmarks.outcome import Claim, Outcome, Row, screen, table, this_machine
 from orchestrator.clients.call import RealtimeCall
 from orchestrator.clients.microphone import FRAME_SAMPLES, Microphone
 
@@ -51,7 +51,7 @@ def command(
       chorale bench rtc --calls 2 --seconds 2     no ramp: what two calls cost
       chorale bench rtc --profile                 and where the event loop's time goes
     """
-    console, machine = Console(), this_machine()
+    console, machine = screen(), this_machine()
     console.print(f"[dim]{machine}[/]")
     outcome = Outcome("rtc", {"ways": ways, "calls": calls, "most": most, "seconds": seconds})
     found: dict[str, int] = {}

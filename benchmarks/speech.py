@@ -18,7 +18,7 @@ from rich.progress import MofNCompleteColumn, Progress, TextColumn, TimeElapsedC
 from benchmarks.calling import Doors
 from benchmarks.direct import decode_directly
 from benchmarks.judging import Played, judge_odd, judge_spoken
-from benchmarks.outcome import RESULTS, Claim, Outcome, table, this_machine
+from benchmarks.outcome import RESULTS, Claim, Outcome, screen, table, this_machine
 from benchmarks.playing import LEAST_SPEECH_S, Journal, play_all
 from benchmarks.recordings import Recording, pick, read_manifest
 
@@ -30,7 +30,7 @@ def command(
     data: Annotated[
         Path | None, typer.Option(envvar="CHORALE_SPEECH_DATA", help="Folder of recordings.")
     ] = None,
-    url: Annotated[str, typer.Option(help="A running server.")] = "http://127.0.0.1:8080",
+    url: Annotated[str, typer.Option(envvar="CHORALE_URL", help="A running server.")] = "http://127.0.0.1:8080",
     key: Annotated[
         str | None, typer.Option(envvar="CHORALE_API_KEY", help="API key, where the server wants one.")
     ] = None,
@@ -44,7 +44,7 @@ def command(
 
     Counts word errors beside the bare recogniser's, and odd files survived.
     """
-    console, machine = Console(), this_machine()
+    console, machine = screen(), this_machine()
     if data is None:
         console.print("Where is the recorded speech? Give --data or set CHORALE_SPEECH_DATA.")
         raise typer.Exit(2)

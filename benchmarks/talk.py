@@ -20,7 +20,7 @@ import typer
 from rich.console import Console
 from rich.progress import MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from benchmarks.outcome import Claim, Outcome, Row, table, this_machine
+from benchmarks.outcome import Claim, Outcome, Row, screen, table, this_machine
 from benchmarks.talk_plot import draw
 from benchmarks.talk_turn import Talker, Turn, memory_mib
 from benchmarks.voice_clips import QUESTIONS, synthesized
@@ -50,7 +50,7 @@ def command(
     plot: Annotated[Path | None, typer.Option(help="Where the picture goes (PNG).")] = None,
 ) -> None:
     """One long conversation: answer time, reused prompt and memory, turn by turn."""
-    console, machine = _console(), this_machine()
+    console, machine = screen(), this_machine()
     if say not in ("voice", "text"):
         console.print("--say is voice or text.")
         raise typer.Exit(2)
@@ -176,12 +176,6 @@ def _mean(values: Sequence[float]) -> float:
 
 def _median(values: Sequence[float]) -> float:
     return round(statistics.median(values), 1)
-
-
-def _console() -> Console:
-    """Returns one that is wide enough for the table where it goes to no terminal."""
-    console = Console()
-    return console if console.is_terminal else Console(width=140)
 
 
 def _progress(console: Console) -> Progress:

@@ -15,7 +15,7 @@ import typer
 from rich.console import Console
 from rich.progress import track
 
-from benchmarks.outcome import Claim, Outcome, table, this_machine
+from benchmarks.outcome import Claim, Outcome, screen, table, this_machine
 from benchmarks.recordings import Recording, pick, read_manifest
 from benchmarks.turns_judging import Verdict, beaten_on_both, beginnings, judge
 from benchmarks.turns_play import DRAFT_TAKES_MS, EARLY_FINAL_TAKES_MS, Policy, play
@@ -47,7 +47,7 @@ def command(
 
     Examples: `chorale bench turns --plot turns.png`, `chorale bench turns --limit 12`.
     """
-    console, machine = Console(), this_machine()
+    console, machine = screen(), this_machine()
     if data is None:
         console.print("Where is the recorded speech? Give --data or set CHORALE_SPEECH_DATA.")
         raise typer.Exit(2)

@@ -17,7 +17,7 @@ import typer
 from rich.console import Console
 from rich.progress import MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from benchmarks.outcome import Claim, Outcome, Row, shown, this_machine
+from benchmarks.outcome import Claim, Outcome, Row, screen, shown, this_machine
 from benchmarks.outcome import table as drawn
 from benchmarks.voice_cases import (
     INSTRUCTIONS,
@@ -69,7 +69,7 @@ def command(
     chorale bench voice --ends "server_vad 200,server_vad 500,semantic_vad" --early both
     chorale bench voice --set workers.llm.threads=2 --calls 4
     """
-    console, machine = _console(), this_machine()
+    console, machine = screen(), this_machine()
     console.print(f"[dim]{machine}[/]")
     try:
         settings = dict(_setting(override) for override in overrides or ())
@@ -120,12 +120,6 @@ def _fill(outcome: Outcome, earlier: Mapping[str, Sequence[Row]], plan: "_Plan")
     }
     outcome.tables = {name: [*earlier.get(name, ()), *rows] for name, rows in new.items()}
     outcome.claims = claims(outcome.tables["voice"])
-
-
-def _console() -> Console:
-    """Returns one that is wide enough for the table where it goes to no terminal."""
-    console = Console()
-    return console if console.is_terminal else Console(width=170)
 
 
 class _Plan:

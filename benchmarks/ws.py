@@ -16,9 +16,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
-from benchmarks.outcome import Claim, Outcome, Row, table, this_machine
+from benchmarks.outcome import Claim, Outcome, Row, screen, table, this_machine
 from benchmarks.sockets import Sockets, allow_files, send_text
 
 WAYS = ("chorale, own", "chorale, shared", "starlette", "websockets")
@@ -47,7 +46,7 @@ def command(
       chorale bench ws --sockets 1,10 --events 5000      small and quick
       chorale bench ws --burst 8                        eight tokens of each reply arrive together
     """
-    console, machine = Console(), this_machine()
+    console, machine = screen(), this_machine()
     console.print(f"[dim]{machine}[/]")
     counts = [int(count) for count in sockets.split(",")]
     allow_files(2 * max(counts) + 256)
