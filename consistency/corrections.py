@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from consistency.facts import conflicts
-from consistency.named import DAYS, NUMERIC, Piece, denied, lists, only_denied, pieces, says_more
+from consistency.named import DAYS, NUMERIC, Piece, counts, denied, lists, only_denied, pieces, says_more
 from consistency.observation import Observation, Token
 from consistency.ontology import Ontology, SlotSpec
 from consistency.phonetics import distance
@@ -35,6 +35,11 @@ _LONGEST_TURN = 4
 """Words of a correction that turns a request round."""
 _ADDS = re.compile(r"\b(?:another|also|too|as well|a second|one more|in addition)\b", re.IGNORECASE)
 """Words of a request for one thing more: it takes nobody's place."""
+_CLOSES = re.compile(
+    r"\b(?:(?:that|it)(?:['’]s|\s+is|['’]ll\s+be|\s+will\s+be)\s+all|have\s+an?\s+\w+\s+(?:one|day|evening|night|week\w*))\b",
+    re.IGNORECASE,
+)
+"""Nothing more is wanted: "no, that's all for today"."""
 _DENIES = re.compile(
     r"^\W*(?:oh\W+)?(?:no|nope|correction)\b|\b(?:not|wrong|i mean|i meant|i said)\b", re.IGNORECASE
 )
@@ -74,7 +79,7 @@ class Corrections:
     def amend(self, new: Observation, before: Sequence[Observation]) -> Amendment | None:
         """Returns what a correction does to what was said before, the oldest first; None where it is no correction, or
         corrects nothing that is known."""
-        if not corrects(new.text) or _ADDS.search(new.text):
+        if not corrects(new.text) or _ADDS.search(new.text) or _CLOSES.search(new.text):
             return None
         gone = tuple(filter(None, (denied(new.text, fact) for fact in new.facts)))
         now = list(before)
@@ -256,7 +261,6 @@ class Corrections:
         homes: Sequence[Token],
     ) -> _Place | None:
         """Where a value belongs; not to a slot in which the same correction has put another (`homes`)."""
-        around = set(words_of(new.text))
         behind = _word_before(new.text, piece.start)
         taken = {(one.intent, one.slot) for one in homes}
         for at in range(len(now) - 1, -1, -1):
@@ -264,7 +268,7 @@ class Corrections:
                 place
                 for token in now[at].tokens
                 if token.slot and token.act == "inform" and (token.intent, token.slot) not in taken
-                and (place := self._place(piece, at, now[at], token, around, behind, denied)) is not None
+                and (place := self._place(piece, at, now[at], token, new, behind, denied)) is not None
             ]  # fmt: skip
             if places:
                 return max(places, key=lambda one: one.rank)
@@ -276,7 +280,7 @@ class Corrections:
         at: int,
         said: Observation,
         token: Token,
-        around: set[str],
+        new: Observation,
         behind: str,
         denied: Sequence[str],
     ) -> _Place | None:
@@ -297,9 +301,12 @@ class Corrections:
             return None
         else:
             same = True
-        named = slot is not None and bool((role_words(slot.name, slot.roles) - PREPOSITIONS) & around)
+        roles = role_words("" if slot is None else slot.name, () if slot is None else slot.roles)
+        named = slot is not None and bool((roles - PREPOSITIONS) & set(words_of(new.text)))
         apart = distance(piece.text.lower(), core_of(token.value, self._read).lower()) if piece.kind else 1.0
         likely = apart if apart <= _SOUNDS_ALIKE else 1.0
+        if counts(new, piece) and not named:
+            return None
         # Units tell kinds apart; a bare number may be any of them.
         exact = same and piece.kind != "number"
         led = behind in PREPOSITIONS | {"for"} and behind == _word_before(said.text, token.start)

@@ -10,6 +10,7 @@ from consistency.ontology import SlotSpec
 from consistency.reading import vocabulary
 from consistency.relation import says_all
 from consistency.rewording import WORD
+from consistency.roles import PREPOSITIONS
 from consistency.wording import CONTENT, wording
 
 NUMERIC = frozenset({"number", "ordinal", "time", "money", "percent", "duration", "year"})
@@ -30,6 +31,11 @@ _TELLS = vocabulary(
     "said meant asked wanted told thought heard misheard correct right exactly total altogether people"
 )
 """Words of content that a correction may have beside its values."""
+_OF_A_MONTH = re.compile(
+    r"\s+of\s+(?:(?:this|next|the)\s+month|january|february|march|april|may|june|july|august|september|october|"
+    r"november|december)\b",
+    re.IGNORECASE,
+)
 _BEHIND_NOT = re.compile(r"\bnot\s+(?:(?:at|on|in|for|the|an?)\s+)*$", re.IGNORECASE)
 _ONLY_NOT = re.compile(
     r"\W*(?:(?:no|nope|sorry|wait|actually|oh)\W+)*not\s+(?:(?:in|at|on|for|to|the|an?)\s+)*([^,;.?]{1,40}?)[\s,.!]*",
@@ -59,7 +65,10 @@ def pieces(new: Observation, slots: Iterable[SlotSpec], known: Container[str]) -
         if _BEHIND_NOT.search(new.text, 0, fact.start):
             continue
         if not found or fact.start >= found[-1].stop:
-            found.append(Piece(new.text[fact.start : fact.stop], fact.start, fact.stop, fact.kind))
+            # Recognisers write "the nine of March" as it is said.
+            month = _OF_A_MONTH.match(new.text, fact.stop) if fact.kind == "number" else None
+            stop, kind = (fact.stop, fact.kind) if month is None else (month.end(), "date")
+            found.append(Piece(new.text[fact.start : stop], fact.start, stop, kind))
     words = [
         one
         for one in WORD.finditer(new.text)
@@ -80,6 +89,13 @@ def pieces(new: Observation, slots: Iterable[SlotSpec], known: Container[str]) -
         return []
     start, stop = words[0].start(), words[-1].end()
     return [Piece(new.text[start:stop], start, stop, "")]
+
+
+def counts(new: Observation, piece: Piece) -> str:
+    """Returns the word that a bare number counts ("one person"); empty where it counts none."""
+    found = WORD.match(new.text, piece.stop + 1) if piece.kind == "number" else None
+    word = "" if found is None else found.group().lower()
+    return "" if word in _NO_NAME or word in _TELLS - {"people"} or word in PREPOSITIONS else word
 
 
 def only_denied(new: Observation) -> str:

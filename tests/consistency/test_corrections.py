@@ -79,6 +79,7 @@ def heard(domain: Domain, text: str, at: float, intent: str | None = None) -> Ob
         (TABLE, "No, at Nobu", {"restaurant": "Nobu"}, booked(at="Nobu")),
         (TABLE, "for three people, sorry", {"people": "three"}, booked(people="three")),
         (TABLE, "No, for four", {"people": "four"}, booked(people="four")),
+        (TABLE, "No, on the nine of March", {"day": "nine of March"}, booked(day="nine of March")),
         (TABLE, "No, in the evening", {"time": "seven in the evening"}, booked(time="seven in the evening")),
         (TABLE, "No, tonight", {"day": "tonight"}, booked(day="tonight")),
         (TABLE, "for six at nine, sorry", {"people": "six", "time": "nine pm"}, booked(people="six", time="nine pm")),
@@ -156,6 +157,18 @@ def test_correction_is_nothing_where_no_value_is_corrected(text: str) -> None:
     for name, intent, first in (TIMER, WEATHER, lights):
         assert name == "default"
         assert corrections.amend(heard(domain, text, 5.0), [heard(domain, first, 0.0, intent)]) is None
+
+
+@pytest.mark.parametrize(
+    "text", ["No, that will be all today", "No. Have a great one.", "no, for one person"]
+)
+def test_correction_takes_no_words_of_parting_and_nothing_that_counts_something_else(text: str) -> None:
+    """An hour is no number of people, and "today" at the end of a talk is no day."""
+    domain = DOMAINS["restaurant"]
+    corrections = Corrections(ontology_of(domain), read)
+    first = heard(domain, "Could we come on Friday at eight pm", 0.0, "change_booking")
+    assert {token.slot for token in first.tokens} == {"day", "time"}
+    assert corrections.amend(heard(domain, text, 5.0), [first]) is None
 
 
 def test_correction_by_a_number_that_is_no_hour_leaves_the_time_alone() -> None:
