@@ -10,7 +10,7 @@ What is denied and has nothing in its place ("not Boston") fills no slot any mor
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from consistency.facts import conflicts
 from consistency.named import DAYS, NUMERIC, Piece, counts, denied, lists, only_denied, pieces, says_more
@@ -56,6 +56,30 @@ class Amendment:
     about: str
 
 
+@dataclass(slots=True)
+class _Draft:
+    """What a correction does, while that is worked out. `now`: what was said before, as it reads by then; `changed`:
+    which of these."""
+
+    now: list[Observation]
+    replaced: list[Token] = field(default_factory=list)
+    changed: set[int] = field(default_factory=set)
+    told: list[str] = field(default_factory=list)
+
+    def change(self, at: int, reads: Observation, replaced: tuple[Token, ...], told: str = "") -> None:
+        """Has an earlier observation read otherwise, without these tokens as they were."""
+        self.now[at] = reads
+        self.changed.add(at)
+        self.replaced.extend(replaced)
+        if told:
+            self.told.append(told)
+
+    @property
+    def backwards(self) -> range:
+        """The places of what was said, the newest first."""
+        return range(len(self.now) - 1, -1, -1)
+
+
 @dataclass(frozen=True, slots=True)
 class _Place:
     """A token of an earlier observation that a value may belong to."""
@@ -82,112 +106,92 @@ class Corrections:
         if not corrects(new.text) or _ADDS.search(new.text) or _CLOSES.search(new.text):
             return None
         gone = tuple(filter(None, (denied(new.text, fact) for fact in new.facts)))
-        now = list(before)
+        draft = _Draft(list(before))
         tokens = list(new.tokens)
-        replaced: list[Token] = []
-        changed: set[int] = set()
-        told: list[str] = []
         own = [one for one in new.tokens if one.intent and one.slot]
         refused = only_denied(new)
         if refused and not own:
-            tokens = self._refuse(refused, now, tokens, replaced, changed, told)
+            tokens = self._refuse(refused, tokens, draft)
         elif says_all(new.text) and own:
             # It says all of its request itself; what it names otherwise stands no more.
             denies = _DENIES.search(new.text) is not None
             for token in own:
-                self._supersede(token, denies, now, replaced, changed, told)
+                self._supersede(token, denies, draft)
         else:
-            homes: list[Token] = []
-            for piece in self._pieces(new, now, gone):
-                found = self._home(piece, now, new, gone, homes)
-                if found is None:
-                    self._reword(piece, now, gone, changed, told)
-                    continue
-                value = filled(found.token.value, piece.text, piece.kind, self._slot(found.token), self._read)
-                tokens = [one for one in tokens if one.slot and not _overlap(one, piece)]
-                homed = replace(found.token, value=value, start=piece.start, stop=piece.stop)
-                tokens.append(homed)
-                homes.append(homed)
-                if _plain(value) != _plain(found.token.value):
-                    told.append(f"{found.token.slot}: {value} for {found.token.value}")
-                    self._exchange(found.token, value, now, replaced, changed)
-        if not changed and tokens == list(new.tokens):
-            tokens = self._turn(new, now, replaced, changed, told)
-        if not changed and tokens == list(new.tokens):
+            tokens = self._place_values(new, gone, tokens, draft)
+        if not draft.changed and tokens == list(new.tokens):
+            tokens = self._turn(new, draft)
+        if not draft.changed and tokens == list(new.tokens):
             return None
         intent = next((one.intent for one in tokens if one.intent), new.intent or "") or None
         amended = replace(new, tokens=tuple(tokens), intent=intent)
-        return Amendment(
-            amended, tuple(now[at] for at in sorted(changed)), tuple(replaced), "; ".join(told)[:120]
-        )
+        earlier = tuple(draft.now[at] for at in sorted(draft.changed))
+        return Amendment(amended, earlier, tuple(draft.replaced), "; ".join(draft.told)[:120])
 
-    def _supersede(
-        self,
-        token: Token,
-        denies: bool,
-        now: list[Observation],
-        replaced: list[Token],
-        changed: set[int],
-        told: list[str],
-    ) -> None:
+    def _place_values(
+        self, new: Observation, gone: Sequence[str], tokens: list[Token], draft: _Draft
+    ) -> list[Token]:
+        """Puts each value that a correction names where it belongs. Returns the new tokens."""
+        homes: list[Token] = []
+        for piece in self._pieces(new, draft.now, gone):
+            found = self._home(piece, draft.now, new, gone, homes)
+            if found is None:
+                self._reword(piece, gone, draft)
+                continue
+            old = found.token
+            value = filled(old.value, piece.text, piece.kind, self._slot(old), self._read)
+            homes.append(replace(old, value=value, start=piece.start, stop=piece.stop))
+            tokens = [one for one in tokens if one.slot and not _overlap(one, piece)] + homes[-1:]
+            if _plain(value) != _plain(old.value):
+                draft.told.append(f"{old.slot}: {value} for {old.value}")
+                self._exchange(old, value, draft)
+        return tokens
+
+    def _supersede(self, token: Token, denies: bool, draft: _Draft) -> None:
         """The newest other value of the same slot, under whatever intent, stands no more. Words that only turn to
         something else ("actually, what's the weather in Rome") leave the sentence that it was said in as it is."""
-        for at in range(len(now) - 1, -1, -1):
-            same = [one for one in now[at].tokens if one.slot == token.slot]
-            if not same:
-                continue
-            for one in same:
-                if _plain(one.value) != _plain(token.value):
-                    replaced.append(one)
-                    if denies:
-                        now[at] = with_value(now[at], one, token.value, self._read)
-                    else:
-                        others = tuple(other for other in now[at].tokens if other is not one)
-                        now[at] = replace(now[at], tokens=others)
-                    changed.add(at)
-                    told.append(f"{one.slot}: {token.value} for {one.value}")
-            return
+        for at in draft.backwards:
+            same = [one for one in draft.now[at].tokens if one.slot == token.slot]
+            # From the end on: what stands before keeps its place.
+            for one in sorted(same, key=lambda one: one.start, reverse=True):
+                if _plain(one.value) == _plain(token.value):
+                    continue
+                said = draft.now[at]
+                if denies:
+                    reads = with_value(said, one, token.value, self._read)
+                else:
+                    reads = replace(said, tokens=tuple(other for other in said.tokens if other is not one))
+                draft.change(at, reads, (one,), f"{one.slot}: {token.value} for {one.value}")
+            if same:
+                return
 
-    def _exchange(
-        self, old: Token, value: str, now: list[Observation], replaced: list[Token], changed: set[int]
-    ) -> None:
+    def _exchange(self, old: Token, value: str, draft: _Draft) -> None:
         """Puts a value in the place of another, wherever that stands: a correction of a correction is one of both."""
-        for at in range(len(now)):
-            for one in now[at].tokens:
+        for at, said in enumerate(tuple(draft.now)):
+            for one in said.tokens:
                 if (one.intent, one.slot, one.value) == (old.intent, old.slot, old.value):
-                    replaced.append(one)
-                    now[at] = with_value(now[at], one, value, self._read)
-                    changed.add(at)
+                    draft.change(at, with_value(said, one, value, self._read), (one,))
                     break
 
-    def _reword(
-        self, piece: Piece, now: list[Observation], denied: Sequence[str], changed: set[int], told: list[str]
-    ) -> None:
+    def _reword(self, piece: Piece, denied: Sequence[str], draft: _Draft) -> None:
         """What is denied by its words was said, though no slot has it."""
-        for at in range(len(now) - 1, -1, -1):
+        for at in draft.backwards:
+            said = draft.now[at]
             for words in denied:
-                place = re.search(rf"(?<!\w){re.escape(words)}(?!\w)", now[at].text, re.IGNORECASE)
+                place = re.search(rf"(?<!\w){re.escape(words)}(?!\w)", said.text, re.IGNORECASE)
                 if place is not None:
                     token = Token("", "", words, start=place.start(), stop=place.end())
-                    now[at] = with_value(now[at], token, piece.text, self._read)
-                    changed.add(at)
-                    told.append(f"{piece.text} for {words}")
+                    reads = with_value(said, token, piece.text, self._read)
+                    draft.change(at, reads, (), f"{piece.text} for {words}")
                     return
 
-    def _turn(
-        self,
-        new: Observation,
-        now: list[Observation],
-        replaced: list[Token],
-        changed: set[int],
-        told: list[str],
-    ) -> list[Token]:
+    def _turn(self, new: Observation, draft: _Draft) -> list[Token]:
         """ "No, off!" turns the request before it round: its slots are the other intent's. Returns the new tokens."""
-        before = next((at for at in range(len(now) - 1, -1, -1) if now[at].tokens), None)
+        before = next((at for at in draft.backwards if draft.now[at].tokens), None)
         intent = new.intent or ""
         if before is None or any(one.slot for one in new.tokens) or len(new.text.split()) > _LONGEST_TURN:
             return list(new.tokens)
-        said = now[before]
+        said = draft.now[before]
         opposed = [
             (one, two)
             for one, two in conflicts(said.facts, new.facts)
@@ -196,38 +200,24 @@ class Corrections:
         takes = all(self._takes(intent, token) for token in said.tokens)
         if not opposed or not takes or any(token.intent == intent for token in said.tokens):
             return list(new.tokens)
-        replaced.extend(said.tokens)
         one, two = opposed[0]
         words = new.text[two.start : two.stop]
-        now[before] = with_value(
-            said, Token("", "", words, start=one.start, stop=one.stop), words, self._read
-        )
-        moved = tuple(replace(token, intent=intent) for token in now[before].tokens)
-        now[before] = replace(now[before], tokens=moved, intent=intent)
-        changed.add(before)
-        told.append(f"{intent} for {said.intent}")
+        turned = with_value(said, Token("", "", words, start=one.start, stop=one.stop), words, self._read)
+        moved = tuple(replace(token, intent=intent) for token in turned.tokens)
+        reads = replace(turned, tokens=moved, intent=intent)
+        draft.change(before, reads, said.tokens, f"{intent} for {said.intent}")
         return [replace(token, start=-1, stop=-1) for token in moved]
 
-    def _refuse(
-        self,
-        words: str,
-        now: list[Observation],
-        tokens: list[Token],
-        replaced: list[Token],
-        changed: set[int],
-        told: list[str],
-    ) -> list[Token]:
+    def _refuse(self, words: str, tokens: list[Token], draft: _Draft) -> list[Token]:
         """Takes the newest value that was said in these words out of its slot; what was asked for stands without it.
         Returns the new tokens."""
-        for at in range(len(now) - 1, -1, -1):
-            said = now[at]
+        for at in draft.backwards:
+            said = draft.now[at]
             for one in said.tokens:
                 as_said = said.text[one.start : one.stop] if 0 <= one.start < one.stop else one.value
                 if one.slot and words in {_plain(as_said), _plain(core_of(one.value, self._read))}:
-                    replaced.append(one)
-                    now[at] = replace(said, tokens=tuple(other for other in said.tokens if other is not one))
-                    changed.add(at)
-                    told.append(f"{one.slot}: not {one.value}")
+                    left = tuple(other for other in said.tokens if other is not one)
+                    draft.change(at, replace(said, tokens=left), (one,), f"{one.slot}: not {one.value}")
                     asked = replace(one, slot="", value="", start=-1, stop=-1)
                     return [other for other in tokens if other.slot] + [asked] * bool(one.intent)
         return tokens

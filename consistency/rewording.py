@@ -77,7 +77,7 @@ def with_value(said: Observation, token: Token, value: str, read: Reader) -> Obs
         if one is token:
             return replace(one, value=value, stop=start + len(value))
         by = moved if one.start >= stop else 0
-        return replace(one, start=one.start + by, stop=one.stop + by)
+        return one if not by else replace(one, start=one.start + by, stop=one.stop + by)
 
     tokens = tuple(map(shifted, said.tokens))
     return replace(said, text=text, normal="", facts=read(text), tokens=tokens, words=())

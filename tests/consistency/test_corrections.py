@@ -171,6 +171,17 @@ def test_correction_takes_no_words_of_parting_and_nothing_that_counts_something_
     assert corrections.amend(heard(domain, text, 5.0), [first]) is None
 
 
+def test_whole_correction_replaces_every_value_of_a_slot_that_was_filled_twice() -> None:
+    """The sentence stays readable: each value is exchanged where it stands."""
+    domain = DOMAINS["default"]
+    first = heard(domain, "Set an alarm at seven and one at eight, please", 0.0, "set_alarm")
+    new = heard(domain, "No, set an alarm at nine", 5.0, "set_alarm")
+    found = Corrections(ontology_of(domain), read).amend(new, [first])
+    assert found is not None
+    assert [one.text for one in found.earlier] == ["Set an alarm at nine and one at nine, please"]
+    assert {token.value for token in found.earlier[0].tokens} == {"nine"}
+
+
 def test_correction_by_a_number_that_is_no_hour_leaves_the_time_alone() -> None:
     """A time is not 45; where no other slot takes the number either, nothing is corrected."""
     domain = DOMAINS["default"]
