@@ -8,6 +8,8 @@ from difflib import SequenceMatcher
 from consistency.facts import conflicts
 from consistency.observation import Observation
 from consistency.policy import later
+from consistency.reading import Reader
+from consistency.slots import apart
 
 _MOST_WORDS = 6
 _MARKS = " .,!?;:"
@@ -40,15 +42,16 @@ class Question:
         return self.readings != tuple(one.text.strip(_MARKS) for one in (self.a, self.b))
 
 
-def question(a: Observation, b: Observation) -> Question:
-    """Returns the question that names both readings: ``fifteen or fifty?``"""
-    readings = differing(a, b)
+def question(a: Observation, b: Observation, read: Reader | None = None) -> Question:
+    """Returns the question that names both readings: ``fifteen or fifty?`` `read` tells values that are the same in
+    other words: nobody is asked whether he means 7:40 or 7.40."""
+    readings = differing(a, b, read)
     first, second = (one.strip(_MARKS) for one in readings)
     text = f"Sorry, {first} or {second}?"
     return Question(a, b, (first, second), text)
 
 
-def differing(a: Observation, b: Observation) -> tuple[str, str]:
+def differing(a: Observation, b: Observation, read: Reader | None = None) -> tuple[str, str]:
     """Returns the words in which two texts differ: of the facts that contradict each other where there are some, else
     where the texts part; whole texts where that would be most of them."""
     for one, other in conflicts(a.facts, b.facts):
@@ -56,10 +59,8 @@ def differing(a: Observation, b: Observation) -> tuple[str, str]:
             left, right = a.text[one.start : one.stop], b.text[other.start : other.stop]
             if left.strip() and right.strip() and left.lower() != right.lower():
                 return left, right
-    for one_token in a.tokens:
-        for other_token in b.tokens:
-            if one_token.slot and one_token.slot == other_token.slot and one_token.value != other_token.value:
-                return one_token.value, other_token.value
+    for one_token, other_token in apart(a, b, read):
+        return one_token.value, other_token.value
     left_words, right_words = _words(a.text), _words(b.text)
     parts = [
         (" ".join(left_words[i1:i2]), " ".join(right_words[j1:j2]))

@@ -273,7 +273,7 @@ class Conflicts:
             support = (self._support(a, others), self._support(b, others))
         wins = winner(policy, a, b, support)
         if wins is None:
-            policy, wins = "typed", _understood(a, b)
+            policy, wins = "typed", _understood(a, b, self._read)
         if wins is None:
             return Finding("open", evidence)
         told = Evidence("policy", 1.0, f"{policy}: {wins.id}")
@@ -322,11 +322,11 @@ class Conflicts:
         return count
 
 
-def _understood(a: Observation, b: Observation) -> Observation | None:
+def _understood(a: Observation, b: Observation, read: Reader | None) -> Observation | None:
     """Returns the written one of two of which the spoken one fills no slot and differs all over: garbled speech is
     nothing that a user could choose. None where he can."""
     heard, written = (a, b) if a.modality == "speech" else (b, a)
-    if heard.modality != "speech" or written.modality != "text" or question(a, b).names_a_part:
+    if heard.modality != "speech" or written.modality != "text" or question(a, b, read).names_a_part:
         return None
     fills_one = any(token.slot for token in written.tokens)
     return written if fills_one and not any(token.slot for token in heard.tokens) else None

@@ -61,6 +61,7 @@ class ConsistencyEngine:
         self.also: tuple[Verdict, ...] = ()
         """Verdicts about later units that the last call changed."""
         self._rules = rules or EngineRules()
+        self._read = read
         self._conflicts = Conflicts(self._rules, judge, read)
         self._graph = graph
         self._corrections = corrections
@@ -330,7 +331,7 @@ class ConsistencyEngine:
         elif "suspect" in states:
             judged.verdict = Suspect(unit.number, wants, evidence)
         elif case.opened is not None:
-            judged.asked = question(*case.opened)
+            judged.asked = question(*case.opened, self._read)
             judged.verdict = Ask(unit.number, judged.asked.readings, judged.asked.text, evidence)
         else:
             self._commit(judged, case, before, at)

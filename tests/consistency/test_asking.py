@@ -3,7 +3,7 @@
 import pytest
 
 from consistency.asking import chosen, differing, question, spliced
-from consistency.observation import Observation
+from consistency.observation import Fact, Observation
 from tests.consistency.saying import said, slot, typed
 
 SPOKEN = said("set a timer for fifty minutes", 1.0)
@@ -30,6 +30,17 @@ def test_question_falls_back_to_slots_then_words_then_whole_texts() -> None:
         "Boston",
     )
     assert differing(said("call mum", 1.0), said("play some jazz", 1.0)) == ("call mum", "play some jazz")
+
+
+def test_nobody_is_asked_about_one_value_in_two_spellings() -> None:
+    """Time and day are filled in; the time is the same, written in another way: the day is what is asked about."""
+
+    def read(text: str) -> tuple[Fact, ...]:
+        return (Fact("time", "7:40", 0, len(text)),) if text in ("7:40", "7.40") else ()
+
+    heard = said("at 7.40 on Monday", 1.0, tokens=(slot("time", "7.40"), slot("day", "Monday")))
+    form = typed("time = 7:40, day = Sunday", 2.0, tokens=(slot("time", "7:40"), slot("day", "Sunday")))
+    assert question(heard, form, read).text == "Sorry, Monday or Sunday?"
 
 
 @pytest.mark.parametrize(
