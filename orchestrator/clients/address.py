@@ -1,5 +1,6 @@
 """Where a Realtime server is, how to show the key, and how its refusals read."""
 
+import ssl
 from dataclasses import dataclass
 from typing import Any, ClassVar
 from urllib.parse import urlencode, urlsplit, urlunsplit
@@ -23,6 +24,17 @@ class ServerAway(ChoraleError):
 
     def __init__(self, url: str, why: str) -> None:
         super().__init__(f"no server answers at {url} ({why}). Start one with: chorale serve")
+
+
+class ServerUntrusted(ChoraleError):
+    """Somebody answers at the address, with a certificate that this machine has no reason to believe."""
+
+    code: ClassVar[str] = "server_untrusted"
+
+    def __init__(self, url: str, why: str) -> None:
+        super().__init__(
+            f"the certificate of {url} is not trusted ({why}). Where it is your own, name its file in SSL_CERT_FILE"
+        )
 
 
 class ServerRefused(ChoraleError):
@@ -67,6 +79,12 @@ class Address:
         """Where offers are posted."""
         return self._at("/calls", _HTTP_SCHEMES)
 
+    @property
+    def trust(self) -> ssl.SSLContext | bool:
+        """Which certificates are believed over HTTPS: those of the system, or of ``SSL_CERT_FILE``."""
+        is_secure = _HTTP_SCHEMES[urlsplit(self.url).scheme] == "https"
+        return ssl.create_default_context() if is_secure else True
+
     def socket(self, model: str | None = None, call_id: str | None = None) -> str:
         """Where WebSockets connect: a session of their own, or a sideband of a call."""
         asked = {"call_id": call_id} if call_id else {"model": model} if model else {}
@@ -76,6 +94,17 @@ class Address:
         parts = urlsplit(self.url)
         base = parts.path.rstrip("/").removesuffix("/realtime").removesuffix("/v1")
         return urlunsplit((schemes[parts.scheme], parts.netloc, f"{base}/v1/realtime{path}", "", ""))
+
+
+def unreachable(url: str, error: BaseException, why: str | None = None) -> ServerAway | ServerUntrusted:
+    """Returns what a failed connection means: the certificate's fault, or nobody there, for `why` or in the error's
+    own words."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            return ServerUntrusted(url, cause.verify_message.rstrip("."))
+        cause = cause.__cause__ or cause.__context__
+    return ServerAway(url, why or str(error) or type(error).__name__)
 
 
 def refusal(response: httpx.Response) -> ServerRefused:

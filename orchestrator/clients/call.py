@@ -11,7 +11,7 @@ import httpx
 import numpy as np
 from aiortc import RTCRtpSender, RTCSessionDescription
 
-from orchestrator.clients.address import Address, CallFailed, Event, ServerAway, refusal
+from orchestrator.clients.address import Address, CallFailed, Event, refusal, unreachable
 from orchestrator.clients.earpiece import Earpiece, ReceivedSound
 from orchestrator.clients.microphone import Microphone
 from orchestrator.clients.peer import new_peer, offering_resends
@@ -60,7 +60,7 @@ class RealtimeCall:
     ) -> AsyncIterator[Self]:
         """Calls, waits until events can be sent, and hangs up at the end.
 
-        Raises `ServerAway`, `ServerRefused`, `CallFailed`.
+        Raises `ServerAway`, `ServerUntrusted`, `ServerRefused`, `CallFailed`.
         """
         call = cls(microphone)
         try:
@@ -114,12 +114,14 @@ class RealtimeCall:
         await self._peer.setLocalDescription(await self._peer.createOffer())
         offer = offering_resends(self._peer.localDescription.sdp)
         try:
-            async with httpx.AsyncClient(headers=address.headers, trust_env=False) as client:
+            async with httpx.AsyncClient(
+                headers=address.headers, verify=address.trust, trust_env=False
+            ) as client:
                 response = await client.post(address.calls, **_body(offer, session), timeout=None)
         except httpx.ConnectError as error:
-            raise ServerAway(address.url, "no connection") from error
+            raise unreachable(address.url, error, "no connection") from error
         except httpx.TransportError as error:
-            raise ServerAway(address.url, str(error) or type(error).__name__) from error
+            raise unreachable(address.url, error) from error
         if not response.is_success:
             raise refusal(response)
         self.call_id = response.headers.get("location", "").rpartition("/")[2]

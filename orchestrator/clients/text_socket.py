@@ -8,7 +8,7 @@ from typing import Any, Self
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus
 
-from orchestrator.clients.address import Address, CallFailed, Event, ServerAway, ServerRefused
+from orchestrator.clients.address import Address, CallFailed, Event, ServerAway, ServerRefused, unreachable
 
 CONNECT_WITHIN_S = 10.0
 MAX_EVENT_BYTES = 16 * 2**20
@@ -25,7 +25,8 @@ class RealtimeSocket:
     async def connect(
         cls, url: str, key: str | None = None, model: str | None = None, call_id: str | None = None
     ) -> AsyncIterator[Self]:
-        """Opens a session, or joins the one of a call. Raises `ServerAway`, `ServerRefused`, `CallFailed`."""
+        """Opens a session, or joins the one of a call. Raises `ServerAway`, `ServerUntrusted`, `ServerRefused`,
+        `CallFailed`."""
         address = Address(url, key)
         try:
             connection = await connect(
@@ -40,7 +41,7 @@ class RealtimeSocket:
         except ConnectionRefusedError as error:
             raise ServerAway(url, "connection refused") from error
         except (OSError, TimeoutError, InvalidHandshake) as error:
-            raise ServerAway(url, str(error) or type(error).__name__) from error
+            raise unreachable(url, error) from error
         async with connection:
             yield cls(connection)
 
