@@ -31,7 +31,7 @@ PROMPT = "you> "
 
 def chat(
     text: Annotated[str | None, typer.Argument(help="What to ask; without it you are asked in turn.")] = None,
-    url: Annotated[str, typer.Option(help="The server.")] = "http://127.0.0.1:8080",
+    url: Annotated[str, typer.Option(envvar="CHORALE_URL", help="The server.")] = "http://127.0.0.1:8080",
     key: Annotated[
         str | None, typer.Option(envvar="CHORALE_API_KEY", help="An API key, where the server wants one.")
     ] = None,

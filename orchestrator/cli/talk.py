@@ -40,7 +40,7 @@ def talk(
     file: Annotated[
         str | None, typer.Argument(metavar="FILE|-", help="The recording to say; - is standard input.")
     ] = None,
-    url: Annotated[str, typer.Option(help="The server.")] = "http://127.0.0.1:8080",
+    url: Annotated[str, typer.Option(envvar="CHORALE_URL", help="The server.")] = "http://127.0.0.1:8080",
     key: Annotated[
         str | None, typer.Option(envvar="CHORALE_API_KEY", help="An API key, where the server wants one.")
     ] = None,

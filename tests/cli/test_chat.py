@@ -18,14 +18,22 @@ from tests.clients.answering import answering
 REPLY = "It is twelve o'clock.\n"
 
 
-def run(*arguments: str, stdin: str | None = None) -> Result:
-    return CliRunner().invoke(app, ["chat", *arguments], input=stdin)
+def run(*arguments: str, stdin: str | None = None, **environment: str) -> Result:
+    return CliRunner(env=environment).invoke(app, ["chat", *arguments], input=stdin)
 
 
 def test_a_question_is_answered_on_standard_output() -> None:
     """The reply, and nothing else."""
     with answering() as server:
         result = run("What time is it?", "--url", server.url)
+    assert result.exit_code == 0, result.output
+    assert result.stdout == REPLY
+
+
+def test_the_server_may_be_named_by_the_environment() -> None:
+    """As the samples have it: `CHORALE_URL`, beside `CHORALE_API_KEY`."""
+    with answering() as server:
+        result = run("What time is it?", CHORALE_URL=server.url)
     assert result.exit_code == 0, result.output
     assert result.stdout == REPLY
 

@@ -139,10 +139,13 @@ def test_a_key_is_shown_where_one_is_wanted(tmp_path: Path) -> None:
 
 
 def test_a_server_that_is_away_is_said_so() -> None:
-    """With the command that starts one."""
-    result = run("--say", "Hello", "--url", "http://127.0.0.1:9")
-    assert result.exit_code == 1
-    assert "no server answers at http://127.0.0.1:9" in result.stderr
+    """With the command that starts one; also where the environment names the server."""
+    for result in (
+        run("--say", "Hello", "--url", "http://127.0.0.1:9"),
+        run("--say", "Hello", CHORALE_URL="http://127.0.0.1:9"),
+    ):
+        assert result.exit_code == 1
+        assert "no server answers at http://127.0.0.1:9" in result.stderr
     assert "chorale serve" in result.stderr
 
 
