@@ -25,7 +25,7 @@ Examples:
   chorale replay recordings/                    every recording of a folder, exactly: no models, same effects
   chorale replay 20270101-120000-sess_1.jsonl --json
   chorale replay recordings/ --rerun            only what was said and typed, through today's models
-  chorale replay recordings/ --model asr=small  … with another recogniser
+  chorale replay recordings/ --model asr=whisper-base   the same with another recogniser
 
 \b
 Exit codes: 0 nothing is different, 1 something is, 2 the command is wrong or a recording cannot be read.
@@ -69,7 +69,7 @@ def replay(
     if as_json:
         for one in results:
             typer.echo(json.dumps(one.as_plain()))
-    else:
+    elif outcomes:
         _table(outcomes)
     for one in unreadable:
         typer.echo(one.reason, err=True)

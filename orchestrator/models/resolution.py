@@ -55,8 +55,8 @@ def resolve(
 ) -> Resolved:
     """Returns the model that `wanted` names for an engine; None and ``default`` are the engine's own.
 
-    Raises `ModelMissing` with the command that installs it, and `ConfigError` for a path that is not there. Never waits
-    for a hub unless `allow_download` says so.
+    Raises `ModelMissing` with the command that installs it, and `ConfigError` for a path that is not there and a name
+    that no command would bring. Never waits for a hub unless `allow_download` says so.
     """
     engine = engine.replace("-", "_")
     if engine in REMOTE:
@@ -75,8 +75,9 @@ def resolve(
     if wanted.count("/") == 1:
         return _from_hub(role, engine, wanted, allow_download, fetch or _hub)
     names = [model.name for model in _of(engine)]
-    raise ModelMissing(
-        role, f"'{wanted}' (known: {', '.join(names) or 'none'}; or a path, or owner/name)", INSTALL
+    raise ConfigError(
+        f"workers.{role}.model: there is no model {wanted!r}; known here: {', '.join(names) or 'none'}, a path, "
+        "or owner/name on the hub. `chorale models` tells about them"
     )
 
 

@@ -53,12 +53,11 @@ def test_check_refuses_a_wrong_configuration_with_every_fault(tmp_path: Path) ->
 def test_check_names_a_missing_model_and_how_to_install_it(tmp_path: Path) -> None:
     """2, the model, and the command that brings it."""
     result = check(
-        tmp_path, SCRIPTED.replace("llm: {engine: scripted}", "llm: {engine: llama_cpp, model: parrot}")
+        tmp_path, SCRIPTED.replace("llm: {engine: scripted}", "llm: {engine: llama_cpp, model: owner/parrot}")
     )
     assert result.exit_code == 2
     assert "fault" in rows(result)["workers.llm"]
-    assert "'parrot'" in result.output
-    assert "chorale models install" in result.output
+    assert "chorale models install --hub owner/parrot" in " ".join(result.output.split())
 
 
 def test_check_names_an_option_that_an_engine_does_not_have(tmp_path: Path) -> None:

@@ -121,6 +121,7 @@ def test_what_cannot_be_replayed_is_a_usage_error(
     assert result.exit_code == 2, result.output
     assert named in result.output
     assert "Traceback" not in result.output
+    assert not result.stdout, "no table where nothing was run"
 
 
 def test_rerun_through_worker_processes_lists_what_models_say_otherwise(

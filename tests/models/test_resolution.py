@@ -76,9 +76,11 @@ def test_resolve_fails_at_once_without_hub_access(monkeypatch: pytest.MonkeyPatc
 
 
 def test_resolve_names_what_it_knows() -> None:
-    """A name that is no path, package or hub name is answered by those that are known."""
-    with pytest.raises(ModelMissing, match=r"whisper-tiny\.en, whisper-base"):
+    """A name that is no path, package or hub name is answered by those that are known, not by a command that does not
+    bring it."""
+    with pytest.raises(ConfigError, match=r"'whisper-huge'.*whisper-tiny\.en, whisper-base") as unknown:
         resolve("asr", "faster_whisper", "whisper-huge")
+    assert "models install" not in str(unknown.value)
 
 
 def test_resolve_leaves_an_endpoints_model_to_the_endpoint() -> None:

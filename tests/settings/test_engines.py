@@ -105,7 +105,7 @@ def test_worker_specs_find_the_language_model_that_understands() -> None:
 def test_worker_specs_name_a_missing_model() -> None:
     """One thing missing is that error, with the command that installs it."""
     with pytest.raises(ModelMissing, match="chorale models install"):
-        worker_specs(settings(LLM__ENGINE="llama_cpp", LLM__MODEL="parrot"))
+        worker_specs(settings(LLM__ENGINE="llama_cpp", LLM__MODEL="owner/parrot"))
 
 
 def test_worker_specs_name_everything_that_is_missing() -> None:
