@@ -1,9 +1,10 @@
 """`chorale bench NAME`: runs one of the measurements that lie in benchmarks/ of the source tree."""
 
 import importlib
+import inspect
 import pkgutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -29,7 +30,8 @@ def bench(context: typer.Context) -> None:
     )
     inner.callback()(_nothing_in_common)
     for module in found():
-        inner.command(module.__name__.rpartition(".")[2].replace("_", "-"))(module.command)
+        name = module.__name__.rpartition(".")[2].replace("_", "-")
+        inner.command(name, short_help=_first_sentence(module.command))(module.command)
     inner(args=context.args or ["--help"], prog_name="chorale bench")
 
 
@@ -46,6 +48,12 @@ def found() -> Iterator[ModuleType]:
         module = importlib.import_module(f"benchmarks.{entry.name}")
         if hasattr(module, "command"):
             yield module
+
+
+def _first_sentence(command: Callable[..., object]) -> str:
+    """Returns how a benchmark begins to tell what it does: all of it, where a list would cut it short."""
+    paragraph = " ".join(inspect.cleandoc(command.__doc__ or "").partition("\n\n")[0].split())
+    return paragraph.partition(". ")[0].rstrip(".") + "."
 
 
 def _nothing_in_common() -> None:

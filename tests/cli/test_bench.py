@@ -18,9 +18,10 @@ def ran(*arguments: str, **environment: str) -> Result:
 
 @pytest.mark.parametrize("arguments", [(), ("--help",)])
 def test_bench_without_a_name_lists_the_benchmarks(arguments: tuple[str, ...]) -> None:
-    """A reader sees what there is, each with its sentence."""
-    result = ran(*arguments)
+    """A reader sees what there is, each with its whole sentence."""
+    result = ran(*arguments, COLUMNS="80")
     assert result.exit_code == 0
+    assert "..." not in result.output.partition("Commands:")[2]
     assert "speech" in result.output
     assert "Recorded speech through WebRTC calls" in result.output
 
