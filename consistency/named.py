@@ -38,7 +38,8 @@ _OF_A_MONTH = re.compile(
 )
 _BEHIND_NOT = re.compile(r"\bnot\s+(?:(?:at|on|in|for|the|an?)\s+)*$", re.IGNORECASE)
 _ONLY_NOT = re.compile(
-    r"\W*(?:(?:no|nope|sorry|wait|actually|oh)\W+)*not\s+(?:(?:in|at|on|for|to|the|an?)\s+)*([^,;.?]{1,40}?)[\s,.!]*",
+    r"\W*(?:(?:no|nope|sorry|wait|actually|oh)\W+)*not\s+(?:(?:in|at|on|for|to|the|an?)\s+)*([^,;.?]{1,40}?)"
+    r"(?:,?\s+(?:please|thanks|thank\s+you))?[\s,.!]*",
     re.IGNORECASE,
 )
 
@@ -86,6 +87,8 @@ def pieces(new: Observation, slots: Iterable[SlotSpec], known: Container[str]) -
     if found:
         return sorted(found, key=lambda one: one.start)[:_MOST_VALUES]
     if not 0 < len(words) <= _LONGEST_NAME or says_all(new.text):
+        return []
+    if _BEHIND_NOT.search(new.text, 0, words[0].start()):
         return []
     start, stop = words[0].start(), words[-1].end()
     return [Piece(new.text[start:stop], start, stop, "")]

@@ -29,6 +29,7 @@ def booked(people: str = "two", at: str = "Luigi's", day: str = "Friday", time: 
 
 TABLE = ("restaurant", "book_table", booked())
 LIGHTS = ("smart_home", "lights_on", "Turn on the kitchen lights.")
+WEEKEND = ("default", "get_weather", "What's the weather in Boston on Friday?")
 DIM = ("smart_home", "dim_lights", "Dim the kitchen lights to fifty percent")
 CALL = ("default", "set_reminder", "Remind me to call Anna at five on Monday")
 FOOD = ("restaurant", "find_restaurant", "Find me an Italian place in Boston")
@@ -299,6 +300,8 @@ def test_engine_commits_the_corrected_value_alone() -> None:
         (WEATHER, "No, not Boston.", [("get_weather", "")]),
         (LIGHTS, "not the kitchen", [("lights_on", "")]),
         (FOOD, "Actually, not Italian", [("find_restaurant", "city"), ("find_restaurant", "")]),
+        (WEEKEND, "Not on Friday, please", [("get_weather", "city"), ("get_weather", "")]),
+        (WEEKEND, "Not on Sunday? OK.", [("get_weather", "city"), ("get_weather", "day")]),
         (TIMER, "not fifty", [("set_timer", "")]),
         (TIMER, "No, not now.", [("set_timer", "duration")]),
     ],
