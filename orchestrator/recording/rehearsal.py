@@ -15,7 +15,7 @@ from orchestrator.recording.journal import load
 from orchestrator.recording.replay import replay
 from orchestrator.recording.scenario import Input as Written
 from orchestrator.recording.scenario import Miss, Scenario, ScenarioFaulty
-from orchestrator.recording.scripted import Meaning, Script, Spoken
+from orchestrator.recording.scripted import Meaning, Script, Spoken, loud_extent
 from orchestrator.recording.sound import Delivery
 from orchestrator.recording.stage import MakeCompany, Performed, Tell, perform
 from orchestrator.recording.story import Story, tell
@@ -93,11 +93,14 @@ def prepare(scenario: Scenario, folder: Path, read_sound: ReadSound, today: Sess
         else:
             inputs.append(Input(_us(one.at), _said(one)))
     inputs += [Input(one.at_us, one) for one in _stream(placed, kind is LinkKind.CALL)]
-    spoken = tuple(
-        Spoken(_samples(one.at), _samples(one.at) + len(pcm), one.words if one.heard is None else one.heard)
-        for one, pcm in placed
-    )
+    spoken = tuple(_spoken(one, pcm) for one, pcm in placed)
     return Prepared(_view(scenario, rules), rules, in_order(inputs), _script(scenario, spoken))
+
+
+def _spoken(one: Written, pcm: Pcm) -> Spoken:
+    start, stop = loud_extent(pcm)
+    at = _samples(one.at)
+    return Spoken(at + start, at + stop, one.words if one.heard is None else one.heard)
 
 
 def _view(scenario: Scenario, rules: SessionRules) -> Session:

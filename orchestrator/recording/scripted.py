@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from modalities.ports import SPEECH_RATE_HZ
+from modalities.ports import SPEECH_RATE_HZ, Pcm
 from modalities.text.facts import facts_and_form
 from orchestrator.recording.stage import Company
 from orchestrator.scheduling.dispatcher import WorkerEvents
@@ -40,6 +40,9 @@ from orchestrator.sessions.intake import DeliverProbabilities
 _LOUD = 300.0
 """Mean magnitude of a window of int16 samples that counts as speech."""
 
+_WINDOW = 512
+"""Samples whose magnitude is taken together, as voice activity detection takes them."""
+
 _PLACES = 8
 _KINDS: tuple[WorkKind, ...] = ("asr", "understand", "llm", "speech")
 _PIECE = 4_800
@@ -53,6 +56,17 @@ class Spoken:
     start: int
     stop: int
     words: str
+
+
+def loud_extent(pcm: Pcm) -> tuple[int, int]:
+    """Returns where the sound of a recording begins and ends, within a window: its words lie there, not in the silence
+    that was recorded around them. All of it where nothing is loud."""
+    loud = [at for at in range(0, len(pcm), _WINDOW) if _is_loud(pcm[np.newaxis, at : at + _WINDOW])[0]]
+    return (loud[0], min(len(pcm), loud[-1] + _WINDOW)) if loud else (0, len(pcm))
+
+
+def _is_loud(windows: Pcm) -> NDArray[np.bool_]:
+    return np.asarray(np.abs(windows.astype(np.int32)).mean(axis=1) > _LOUD)
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,8 +208,7 @@ class _Stream:
         self.backlog = 0
 
     def push(self, first_window: int, windows: NDArray[np.int16]) -> None:
-        loud = np.abs(windows.astype(np.int32)).mean(axis=1) > _LOUD
-        probabilities = tuple(0.95 if one else 0.02 for one in loud.tolist())
+        probabilities = tuple(0.95 if loud else 0.02 for loud in _is_loud(windows).tolist())
         self.backlog += len(windows)
         asyncio.get_running_loop().call_soon(self._tell, first_window, probabilities)
 
