@@ -31,7 +31,7 @@ ARGS ?=
 .PHONY: help run setup test check lint format types imports unit quick docs-check diagrams bench demo-consistency fit-consistency clients clean distclean
 
 help:  ## list these verbs
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: $(RUNTIME) $(MODELS)  ## install what the server needs, then serve on http://127.0.0.1:8080
 	$(BIN)/chorale serve --config configs/default.yaml

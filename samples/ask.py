@@ -34,7 +34,9 @@ async def ask(question: str) -> None:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) < 2 or sys.argv[1] in ("-h", "--help"):
+        sys.exit(__doc__)
     try:
-        asyncio.run(ask(" ".join(sys.argv[1:]) or "What is a chorale?"))
+        asyncio.run(ask(" ".join(sys.argv[1:])))
     except ConnectionError:
         sys.exit(f"no server answers at {URL}; start one with: make run")

@@ -4,6 +4,7 @@ Each is spoken by the server's own voice, its variation switched off, so that th
 kept as FLAC at 16 kHz. Only sounds are made here: the sessions beside them are written by hand (docs/replay.md).
 """
 
+import argparse
 from pathlib import Path
 
 import av
@@ -30,6 +31,7 @@ SPOKEN = {
 
 
 def main() -> None:
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter).parse_args()
     SESSIONS.mkdir(exist_ok=True)
     voice = build("speech", "piper", {"variation": 0.0})
     for name, words in SPOKEN.items():
