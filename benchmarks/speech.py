@@ -30,7 +30,9 @@ def command(
     data: Annotated[
         Path | None, typer.Option(envvar="CHORALE_SPEECH_DATA", help="Folder of recordings.")
     ] = None,
-    url: Annotated[str, typer.Option(envvar="CHORALE_URL", help="A running server.")] = "http://127.0.0.1:8080",
+    url: Annotated[
+        str, typer.Option(envvar="CHORALE_URL", help="A running server.")
+    ] = "http://127.0.0.1:8080",
     key: Annotated[
         str | None, typer.Option(envvar="CHORALE_API_KEY", help="API key, where the server wants one.")
     ] = None,
