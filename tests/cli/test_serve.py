@@ -243,14 +243,27 @@ def test_serve_refuses_several_processes(tmp_path: Path) -> None:
 
 def test_serve_names_a_missing_model_and_its_command(tmp_path: Path) -> None:
     """2: the first thing said is what to install."""
-    config = configuration(tmp_path)
-    config.write_text(
-        config.read_text().replace("asr: {engine: scripted}", "asr: {engine: faster_whisper, model: ear}")
-    )
-    code, text = refused("--config", str(config))
+    code, text = refused("--config", str(with_ear(tmp_path, "nobody/ear")))
+    assert code == 2
+    assert "'nobody/ear'" in text
+    assert "chorale models install --hub nobody/ear" in text
+
+
+def test_serve_names_what_there_is_for_a_model_that_nobody_knows(tmp_path: Path) -> None:
+    """2, and no command, which would not bring it."""
+    code, text = refused("--config", str(with_ear(tmp_path, "ear")))
     assert code == 2
     assert "'ear'" in text
-    assert "chorale models install" in text
+    assert "whisper-tiny.en" in text
+    assert "chorale models install" not in text
+
+
+def with_ear(folder: Path, model: str) -> Path:
+    """A configuration whose recogniser is to run on this model."""
+    config = configuration(folder)
+    wanted = f"asr: {{engine: faster_whisper, model: {model}}}"
+    config.write_text(config.read_text().replace("asr: {engine: scripted}", wanted))
+    return config
 
 
 def test_serve_says_that_the_port_is_taken(tmp_path: Path) -> None:
