@@ -35,7 +35,7 @@ def draw(rows: Sequence[Row], path: Path) -> None:
             axes.text(0, index, " not answered in time", va="center", fontsize=8)
     axes.invert_yaxis()
     axes.set_xlabel("ms from the end of speech to the first sound of the reply (stages: medians)")
-    axes.legend(loc="lower right", fontsize=8)
+    axes.legend(loc="upper right", fontsize=8)
     axes.tick_params(labelsize=8)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=110)
