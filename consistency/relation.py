@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from consistency.features import Comparison
 from consistency.judge import Relation
 from consistency.observation import Observation
+from consistency.reading import vocabulary
 from consistency.verdict import Evidence
-from consistency.wording import CARRIER, MERGED, Wording, vocabulary
+from consistency.wording import CARRIER, MERGED, Wording
 
 _CUES = (
     r"nope|nah|sorry|wait|actually|correction|oops|rather|scratch that|i (?:mean|meant|said|say)|not|make (?:that|it)|"

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from consistency.observation import Fact, Observation
 from consistency.observation import Word as Heard
+from consistency.reading import vocabulary
 from consistency.related import is_word, lemmas
 from consistency.slips import is_slip
 
@@ -28,11 +29,6 @@ MANNERS, GRAMMAR, CARRIER, CONTENT = 0.0, 0.08, 0.3, 1.0
 
 _LONG_MANNERS = ("please", "thanks", "thank")
 """Manners that are long enough to be told when they are mistyped."""
-
-
-def vocabulary(words: str) -> frozenset[str]:
-    """Returns the set of words in a text, apart by spaces."""
-    return frozenset(words.split())
 
 
 _MANNERS = vocabulary(

@@ -180,29 +180,16 @@ def new_decoder(codec: SoundCodec) -> SoundDecoder:
             assert_never(codec)
 
 
-class OpusEncoder:
-    """24 kHz frames of 20 ms to Opus (whose RTP clock is 48 kHz whatever the input).
+class _Encoder:
+    """Frames of 24 kHz in, packets out.
 
-    Silence costs nothing: once two silent frames gave the same packet (after some 200 ms) the encoder is at rest, and
-    that packet is repeated, which is what it would go on giving.
+    Silence costs nothing: the packet that two silent frames gave in a row is what they would go on giving, and is
+    repeated.
     """
 
-    ticks = OPUS_RATE_HZ // 50
-    clock_hz = OPUS_RATE_HZ
-
     def __init__(self) -> None:
-        context = CodecContext.create("libopus", "w")
-        assert isinstance(context, AudioCodecContext)
-        context.format = "s16"
-        context.layout = "mono"
-        context.sample_rate = RATE_HZ
-        context.bit_rate = OPUS_BITS_PER_S
-        context.options = dict(OPUS_OPTIONS)
-        context.time_base = Fraction(1, RATE_HZ)
-        self._context = context
         self._at_rest = False
         self._silent = b""
-        self._pts = 0
 
     def encode(self, pcm: bytes | None) -> bytes:
         """Returns the packet of one frame (`FRAME_BYTES`, None is silence)."""
@@ -213,6 +200,32 @@ class OpusEncoder:
             before, self._silent = self._silent, self._run(bytes(FRAME_BYTES))
             self._at_rest = self._silent == before
         return self._silent
+
+    def _run(self, pcm: bytes) -> bytes:
+        raise NotImplementedError
+
+
+class OpusEncoder(_Encoder):
+    """24 kHz frames of 20 ms to Opus (whose RTP clock is 48 kHz whatever the input).
+
+    It is at rest after some 200 ms of silence.
+    """
+
+    ticks = OPUS_RATE_HZ // 50
+    clock_hz = OPUS_RATE_HZ
+
+    def __init__(self) -> None:
+        super().__init__()
+        context = CodecContext.create("libopus", "w")
+        assert isinstance(context, AudioCodecContext)
+        context.format = "s16"
+        context.layout = "mono"
+        context.sample_rate = RATE_HZ
+        context.bit_rate = OPUS_BITS_PER_S
+        context.options = dict(OPUS_OPTIONS)
+        context.time_base = Fraction(1, RATE_HZ)
+        self._context = context
+        self._pts = 0
 
     def rest(self) -> bytes:
         """Returns the packet of an encoder that sends no more silence: like the last silent one, without a frame in it
@@ -226,32 +239,18 @@ class OpusEncoder:
         return b"".join(bytes(packet) for packet in self._context.encode(frame))
 
 
-class G711Encoder:
-    """24 kHz frames of 20 ms to µ-law or A-law at 8 kHz, 4 ms late (the resampler's look-ahead).
-
-    Silence costs nothing: the packet that two silent frames gave in a row is what they would go on giving.
-    """
+class G711Encoder(_Encoder):
+    """24 kHz frames of 20 ms to µ-law or A-law at 8 kHz, 4 ms late (the resampler's look-ahead)."""
 
     ticks = G711_RATE_HZ // 50
     clock_hz = G711_RATE_HZ
 
     def __init__(self, codec: SoundCodec) -> None:
+        super().__init__()
         self._compress = g711.encode_mulaw if codec is SoundCodec.PCMU else g711.encode_alaw
         self._resampler = Resampler(RATE_HZ, G711_RATE_HZ)
-        self._at_rest = False
-        self._silent = b""
         held_back = self.ticks - len(Resampler(RATE_HZ, G711_RATE_HZ).feed(np.zeros(FRAME_SAMPLES, np.int16)))
         self._ready = np.zeros(held_back, np.int16)
-
-    def encode(self, pcm: bytes | None) -> bytes:
-        """Returns the packet of one frame (`FRAME_BYTES`, None is silence)."""
-        if pcm is not None:
-            self._at_rest, self._silent = False, b""
-            return self._run(pcm)
-        if not self._at_rest:
-            before, self._silent = self._silent, self._run(bytes(FRAME_BYTES))
-            self._at_rest = self._silent == before
-        return self._silent
 
     def rest(self) -> bytes:
         """G.711 has no packet for silence that is not sent: a silent one."""
