@@ -22,6 +22,7 @@ SHELLS = (
     "orchestrator/transports/*",
     "orchestrator/workers/*",
     "orchestrator/store/*",
+    "orchestrator/telemetry/*",
     "orchestrator/observability/loop_lag.py",
     "orchestrator/recording/backlog.py",
     "orchestrator/recording/recorder.py",

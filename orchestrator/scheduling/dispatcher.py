@@ -123,15 +123,19 @@ class Dispatcher:
         """Takes work from now on. Call it on the event loop that everything else runs on."""
         self._workers.listen(self)
 
-    def listen(self, session_id: str, deliver: Deliver) -> None:
-        """Reports of this session's jobs go to `deliver`, on the event loop; it must neither wait nor raise."""
+    def listen(self, session_id: str, deliver: Deliver, tenant: str = "") -> None:
+        """Reports of this session's jobs go to `deliver`, on the event loop; it must neither wait nor raise. What they
+        use is on `tenant`'s account."""
         if session_id in self._listeners:
             raise InvalidState("dispatcher", "listening", session_id)
         self._listeners[session_id] = deliver
 
-    def submit(self, job: Job) -> None:
-        """Queues a job. Never waits: a refusal arrives as `Failed` with ``rate_limit_exceeded`` and a retry time, or
-        with ``worker_failed`` where nobody can do such work. A speculative job that would make others wait is refused
+    def touch(self, session_id: str) -> None:
+        """The session's user is active now: what waits for it may move forward within its level. Cheap."""
+
+    def submit(self, job: Job, turn: int = 0) -> None:
+        """Queues a job of a session's `turn` (for telemetry). Never waits: a refusal arrives as `Failed` with
+        ``rate_limit_exceeded`` and a retry time, or with ``worker_failed`` where nobody can do such work. A speculative job that would make others wait is refused
         too; that is no overload, and counts for none.
 
         Raises `InvalidState` where nobody listens for the job's session.

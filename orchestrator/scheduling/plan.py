@@ -8,10 +8,11 @@ from orchestrator.scheduling.work import WorkKind
 
 @dataclass(frozen=True, slots=True)
 class FreeSlots:
-    """How many jobs of its kind a worker could take now."""
+    """How many jobs of its kind a worker could take now, and which share of its memory is free."""
 
     kind: WorkKind
     jobs: int
+    free_memory: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -246,12 +246,14 @@ class Spoke(Struct, frozen=True, tag="spoke"):
 
 class Failed(Struct, frozen=True, tag="failed", omit_defaults=True):
     """A job will give nothing (more). `code` is a wire code (``worker_failed``, ``deadline_exceeded``, …); `message`
-    is fit for a client; `retry_after_s` > 0 where waiting helps."""
+    is fit for a client; `retry_after_s` > 0 where waiting helps. `reason`: why it was refused, in one word for who
+    counts (``queue_full``, ``tenant_limit``, ``shed`` …)."""
 
     job_id: str
     code: str
     message: str
     retry_after_s: float = 0.0
+    reason: str = ""
 
 
 Report = Transcribed | Scored | Understood | ReplyText | ReplyCall | Replied | SpeechPiece | Spoke | Failed

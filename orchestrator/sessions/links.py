@@ -168,12 +168,14 @@ class SessionPort(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SessionRequest:
-    """Who opens a session and with what. `initial` is a partial session object (JSON) of a client secret or call."""
+    """Who opens a session and with what. `initial` is a partial session object (JSON) of a client secret or call,
+    `traceparent` the client's W3C trace context, to which all turns of the session belong."""
 
     tenant: str
     tier: int
     model: str | None = None
     initial: bytes | None = None
+    traceparent: str | None = None
 
 
 class SessionDirectory(Protocol):

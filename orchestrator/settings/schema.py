@@ -67,6 +67,7 @@ class Sessions(Section):
     max_s: Annotated[float, Field(ge=10, le=86_400)] = 3_600.0
     log_events: Annotated[int, Field(ge=64)] = 4_096
     log_bytes: Annotated[int, Field(ge=1_048_576)] = 16_777_216
+    total_log_bytes: Annotated[int, Field(ge=1_048_576)] = 536_870_912
     align: Align = Align()
     text_grace_ms: NotNegative = 300
     max_utterance_s: Annotated[float, Field(ge=1, le=600)] = 60.0
@@ -100,6 +101,15 @@ class Audio(Section):
     vad: Vad = Vad()
 
 
+class WorkerLimit(Section):
+    """How many jobs one worker process may have at one time, at most `parallel`. `base` null is `parallel`."""
+
+    policy: Literal["fixed", "reference", "aimd", "gradient"] = "fixed"
+    base: Count | None = None
+    p95_ms: Positive = 300
+    slope_ms: Positive = 1_000
+
+
 class Worker(Section):
     """One kind of model process. `threads: auto` is 1 on two cores or fewer (`thread_budget`)."""
 
@@ -110,6 +120,8 @@ class Worker(Section):
     count: Count = 1
     parallel: Count = 1
     device: Literal["auto", "cpu", "cuda"] = "auto"
+    memory_mb: Count | None = None
+    limit: WorkerLimit = WorkerLimit()
 
     def threads_on(self, cores: int) -> int:
         """Returns how many threads each of these processes may use on a machine with so many cores."""
@@ -177,6 +189,50 @@ class Models(Section):
     allow_download: bool = False
 
 
+class Flow(Section):
+    """What may wait, and what is left out when there is too much of it (design §§8–10)."""
+
+    max_jobs: Count = 2_048
+    max_waiting: Count = 512
+    watermark: Literal["adaptive", "fixed"] = "adaptive"
+    share: Annotated[float, Field(gt=0, le=1)] = 0.85
+    target_wait_ms: Positive | None = None
+    shedding: bool = True
+    slo_error_rate: Annotated[float, Field(gt=0, le=1)] = 0.005
+    abandoned_s: NotNegative = 3.0
+
+
+class Quota(Section):
+    """What one tenant may use in `window_s`; null is no bound."""
+
+    llm_tokens: Count | None = None
+    audio_s: Positive | None = None
+    requests: Count | None = None
+    window_s: Positive = 60.0
+
+
+class Limits(Section):
+    """What tenants may use: by tier, and what is assumed of a reply whose client names no bound."""
+
+    platinum: Quota = Quota()
+    gold: Quota = Quota()
+    silver: Quota = Quota()
+    default_output_tokens: Count = 1_024
+    max_tenants: Count = 100_000
+
+
+class Telemetry(Section):
+    """What is told of the run to other programs (docs/telemetry.md)."""
+
+    metrics: bool = True
+    otlp_endpoint: str | None = None
+    otlp_headers: dict[str, str] = Field(default_factory=dict)
+    traces: bool = True
+    sample: Share = 1.0
+    export_every_s: Positive = 10.0
+    service_name: str = "chorale"
+
+
 class Logging(Section):
     """What is written about the run, and how. `auto` is human on a terminal, else JSON lines."""
 
@@ -206,6 +262,9 @@ class Settings(Section):
     calls: Calls = Calls()
     models: Models = Models()
     recording: Recording = Recording()
+    flow: Flow = Flow()
+    limits: Limits = Limits()
+    telemetry: Telemetry = Telemetry()
     logging: Logging = Logging()
 
 

@@ -338,6 +338,24 @@ class Realigned(ServerEvent, frozen=True, tag="chorale.realigned"):
     previous: str
 
 
+class Overload(ServerEvent, frozen=True, tag="chorale.overload"):
+    """Something of this session was left out because there is too much to do; only for sessions that asked for it.
+    `reason` and `kind` as in `scheduling.work.Failed.reason` and `Job.kind`."""
+
+    reason: str
+    kind: str
+    retry_after_s: float
+    response_id: str | None = None
+    item_id: str | None = None
+
+
+class Gap(ServerEvent, frozen=True, tag="chorale.gap"):
+    """Private: what was numbered above `after` and below `first` is no longer held and will not be sent."""
+
+    after: int
+    first: int
+
+
 class RolledBack(ServerEvent, frozen=True, tag="chorale.rolled_back"):
     """The tokens of this turn have left, and the state is the one behind turn `to` again. Its texts stay."""
 

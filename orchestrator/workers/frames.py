@@ -71,11 +71,23 @@ class Unable(Struct, frozen=True, tag="unable"):
 
 
 class Beat(Struct, frozen=True, tag="beat"):
-    """Still alive: a thread of the worker could run."""
+    """Still alive: a thread of the worker could run. `memory_share`: of its accelerator's memory or its own budget,
+    what is in use; -1 where that is not known."""
+
+    memory_share: float = -1.0
+
+
+class Worked(Struct, frozen=True, tag="worked"):
+    """When a job was really worked on, on the monotonic clock that all processes of a machine share, in µs. Comes just
+    before the job's last report."""
+
+    job_id: str
+    began_us: int
+    ended_us: int
 
 
 ToWorker = Configure | Run | Cancel
-FromWorker = Loading | Ready | Unable | Beat | Report
+FromWorker = Loading | Ready | Unable | Beat | Worked | Report
 
 _encoder = msgspec.msgpack.Encoder()
 _to_worker: msgspec.msgpack.Decoder[ToWorker] = msgspec.msgpack.Decoder(ToWorker)

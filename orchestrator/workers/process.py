@@ -16,7 +16,18 @@ from orchestrator.errors import InvalidState
 from orchestrator.scheduling.job import Job
 from orchestrator.scheduling.splice import ends_a_job
 from orchestrator.scheduling.work import Report
-from orchestrator.workers.frames import Beat, Cancel, Configure, FromWorker, Loading, Ready, Run, Task, Unable
+from orchestrator.workers.frames import (
+    Beat,
+    Cancel,
+    Configure,
+    FromWorker,
+    Loading,
+    Ready,
+    Run,
+    Task,
+    Unable,
+    Worked,
+)
 from orchestrator.workers.last_words import LastWords, secrets_of
 from orchestrator.workers.pipe import Pipe
 from orchestrator.workers.resources import resources_of
@@ -263,7 +274,7 @@ class WorkerProcess:
         if self._pulse is not None:
             self._pulse.heard()
         match message:
-            case Beat():
+            case Beat() | Worked():
                 pass
             case Loading():
                 self._move(PhaseEvent.CONFIGURED)
