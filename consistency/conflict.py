@@ -7,7 +7,7 @@ by rung, and in the end the policy decides.
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from consistency.asking import question, spliced
 from consistency.finding import Finding
@@ -28,6 +28,21 @@ _ROUND = 4
 
 _Key = tuple[int, int, tuple[ForcedScore, ...], int]
 _Held = tuple[Observation, Observation, Observation | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is known while two observations are looked into: the `answers` there are by utterance, what else was said
+    around them, and who wins where nothing else decides. Without `waits` there is no time to want anything: what is not
+    known yet stays unverified."""
+
+    answers: Mapping[str, Answers]
+    others: Sequence[Observation]
+    policy: Policy
+    waits: bool
+
+    def of(self, one: Observation) -> Answers:
+        return self.answers.get(one.id, Answers())
 
 
 class Conflicts:
@@ -81,22 +96,13 @@ class Conflicts:
         is_better = score.total > score.recognised_total
         return Finding(evidence=evidence, adopted=(final.id, early) if is_better else None)
 
-    def find(
-        self,
-        a: Observation,
-        b: Observation,
-        answers: Mapping[str, Answers],
-        others: Sequence[Observation],
-        policy: Policy,
-        waits: bool,
-    ) -> Finding:
-        """Looks into `a` and the later `b`. `others` are what else was said around them. Without `waits` there is no
-        time to want anything: what is not known yet stays unverified."""
+    def find(self, a: Observation, b: Observation, known: Known) -> Finding:
+        """Looks into `a` and the later `b`."""
         slots = apart(a, b, self._read)
         if "form" in (a.modality, b.modality):
             if not slots:
                 return Finding()
-            return self._slots(a, b, slots, (), answers, others, policy, waits)
+            return self._slots(a, b, slots, (), known)
         if a.normal and a.normal == b.normal:
             return Finding(evidence=(Evidence("distance", 0.0, "the same words"),))
         found = self.compare(a, b)
@@ -106,15 +112,15 @@ class Conflicts:
             case "unrelated":
                 return Finding()
             case "correction":
-                return self._correction(a, b, found, evidence, answers, waits)
+                return self._correction(a, b, found, evidence, known)
             case "complement":
                 if slots:
-                    return self._slots(a, b, slots, evidence, answers, others, policy, waits)
+                    return self._slots(a, b, slots, evidence, known)
                 return Finding(evidence=evidence)
             case "restatement":
                 if a.modality == b.modality or found.distance <= self._rules.suspect:
                     return Finding(evidence=evidence)
-                return self._restatement(a, b, found, evidence, answers, others, policy, waits)
+                return self._restatement(a, b, found, evidence, known)
 
     # -- restatements -----------------------------------------------------------------------------------------------
 
@@ -124,17 +130,14 @@ class Conflicts:
         b: Observation,
         found: Comparison,
         evidence: tuple[Evidence, ...],
-        answers: Mapping[str, Answers],
-        others: Sequence[Observation],
-        policy: Policy,
-        waits: bool,
+        known: Known,
     ) -> Finding:
         heard, other = (a, b) if a.modality == "speech" else (b, a)
         if heard.modality != "speech":
             if found.distance <= self._rules.freeze:
                 return Finding(evidence=evidence)
-            return self._settle(a, b, evidence, others, policy)
-        sound = Sounding(heard, answers.get(heard.id, Answers()), self._rules, waits)
+            return self._settle(a, b, evidence, known)
+        sound = Sounding(heard, known.of(heard), self._rules, known.waits)
         texts = _renderings(heard, other)
         if (first := sound.unscored(texts, evidence)) is not None:
             return first
@@ -168,7 +171,7 @@ class Conflicts:
                 evidence = _by_both(found, theirs, evidence)
                 if found.distance <= self._rules.suspect:
                     return Finding(evidence=evidence)
-        settled = self._settle(a, b, evidence, others, policy)
+        settled = self._settle(a, b, evidence, known)
         return settled if verified else replace(settled, verified=False)
 
     def _agreement(self, other: Observation) -> Callable[[Observation], float]:
@@ -198,19 +201,18 @@ class Conflicts:
         b: Observation,
         found: Comparison,
         evidence: tuple[Evidence, ...],
-        answers: Mapping[str, Answers],
-        waits: bool,
+        known: Known,
     ) -> Finding:
         """The later one stands. Where the sound of what it corrects says the same, that had been misheard."""
         better = spliced(a, b) if a.modality == "speech" and found.distance > self._rules.suspect else None
         if better is None:
             return Finding(evidence=evidence)
-        known = answers.get(a.id, Answers())
-        if better not in known.scores:
-            if waits:
+        scores = known.of(a).scores
+        if better not in scores:
+            if known.waits:
                 return Finding("suspect", evidence, (WantScore(a.id, (better,)),))
             return Finding(evidence=evidence, verified=False)
-        score = known.scores[better]
+        score = scores[better]
         if score is None or ratio(score) < self._rules.fits:
             return Finding(evidence=evidence)
         return self._adopts(a, b, score, (forced(score), *evidence))
@@ -223,23 +225,20 @@ class Conflicts:
         b: Observation,
         slots: Apart,
         evidence: tuple[Evidence, ...],
-        answers: Mapping[str, Answers],
-        others: Sequence[Observation],
-        policy: Policy,
-        waits: bool,
+        known: Known,
     ) -> Finding:
         """A slot in two values, of which one was spoken, is looked into as two texts are that contradict each other:
         the utterance with the other's value in it is scored, then it is recognised again, then the policy decides."""
         evidence = (*evidence_of(slots), *evidence)
         if (a.modality == "speech") == (b.modality == "speech"):
-            return self._settle_slots(a, b, evidence, others, policy)
+            return self._settle_slots(a, b, evidence, known)
         heard, other = (a, b) if a.modality == "speech" else (b, a)
         if heard is b:
             slots = apart(b, a, self._read)
-        sound = Sounding(heard, answers.get(heard.id, Answers()), self._rules, waits)
+        sound = Sounding(heard, known.of(heard), self._rules, known.waits)
         text = respelled(heard, slots, self._read)
         if text is None:
-            return self._settle_slots(a, b, evidence, others, policy)
+            return self._settle_slots(a, b, evidence, known)
         texts = (text,)
         if (first := sound.unscored(texts, evidence)) is not None:
             return first
@@ -255,7 +254,7 @@ class Conflicts:
             if again is not None:
                 return again
             verified = verified and sound.exhausted
-        settled = self._settle_slots(a, b, evidence, others, policy)
+        settled = self._settle_slots(a, b, evidence, known)
         return settled if verified else replace(settled, verified=False)
 
     # -- who wins ---------------------------------------------------------------------------------------------------
@@ -265,12 +264,11 @@ class Conflicts:
         a: Observation,
         b: Observation,
         evidence: tuple[Evidence, ...],
-        others: Sequence[Observation],
-        policy: Policy,
+        known: Known,
     ) -> Finding:
-        support = (0, 0)
+        policy, support = known.policy, (0, 0)
         if policy == "confirmed":
-            support = (self._support(a, others), self._support(b, others))
+            support = (self._support(a, known.others), self._support(b, known.others))
         wins = winner(policy, a, b, support)
         if wins is None:
             policy, wins = "typed", _understood(a, b, self._read)
@@ -284,12 +282,11 @@ class Conflicts:
         a: Observation,
         b: Observation,
         evidence: tuple[Evidence, ...],
-        others: Sequence[Observation],
-        policy: Policy,
+        known: Known,
     ) -> Finding:
         """Takes from the loser the slots that it named otherwise. Its words stay, since they say more than these, and
         read with the winner's values where its own stood."""
-        settled = self._settle(a, b, evidence, others, policy)
+        settled = self._settle(a, b, evidence, known)
         loser = settled.loser
         if loser is None:
             return settled

@@ -12,7 +12,7 @@ from typing import assert_never
 
 from consistency.asking import chosen, question
 from consistency.case import Case, Judged, merged, newest_of_each_slot, wanted_texts, wants_of
-from consistency.conflict import Conflicts
+from consistency.conflict import Conflicts, Known
 from consistency.corrections import Corrections
 from consistency.judge import Graph, Judge, Past, Surroundings
 from consistency.misheard import Misheard
@@ -303,9 +303,8 @@ class ConsistencyEngine:
                 policy: Policy = "later" if case.policy == "ask" else case.policy
                 if case.may_ask and case.unit.asks:
                     policy = "ask"
-                finding = self._conflicts.find(
-                    old, current, self._answers, others, policy, not case.unit.expired
-                )
+                known = Known(self._answers, others, policy, not case.unit.expired)
+                finding = self._conflicts.find(old, current, known)
                 case.note(finding, (old, current))
 
     def _look_for_lost(self, case: "Case") -> None:
