@@ -33,6 +33,10 @@ class Limit(Protocol):
         """Learns from finished work. A time-out arrives as DROPPED, never as a fast success."""
         ...
 
+    def tick(self, now: int, memory_share: float | None) -> None:
+        """Learns what share of its memory the worker has in use; None where nobody knows. Told once a second."""
+        ...
+
 
 class FixedLimit:
     """Stays what it was set to."""
@@ -49,4 +53,7 @@ class FixedLimit:
         return self._value
 
     def observe(self, sample: Sample) -> None:
+        """Learns nothing."""
+
+    def tick(self, now: int, memory_share: float | None) -> None:
         """Learns nothing."""

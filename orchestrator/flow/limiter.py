@@ -6,6 +6,7 @@ instant cannot both pass a limit of one.
 
 from collections import Counter
 from dataclasses import dataclass
+from enum import Enum
 
 from orchestrator.clock import US_PER_S
 from orchestrator.errors import InvalidState
@@ -17,11 +18,22 @@ _FIRST_GUESS_S = 1.0
 _SMOOTHING = 0.1
 
 
+class RefusalReason(Enum):
+    """Why something was not let in; the value is the word in metrics and `Failed.reason`."""
+
+    FULL = "queue_full"
+    TENANT = "tenant_limit"
+    SHED = "shed"
+    INSTANCE = "instance_limit"
+    SESSIONS = "sessions"
+
+
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """No room now; `retry_after_s` is when a place is likely to be free."""
+    """No room now; `retry_after_s` is when a place is likely to be free, 0 where waiting does not help."""
 
     retry_after_s: float
+    reason: RefusalReason = RefusalReason.FULL
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,8 @@ class _Adjustable:
 
     def observe(self, sample: Sample) -> None: ...
 
+    def tick(self, now: int, memory_share: float | None) -> None: ...
+
 
 def _acquire(limiter: Limiter, now: int) -> Permit:
     permit = limiter.acquire(now)

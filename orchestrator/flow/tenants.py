@@ -1,0 +1,156 @@
+"""What each tenant has used of its quotas: one table, the same for all sessions of a tenant."""
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from orchestrator.errors import InvalidState
+from orchestrator.flow.limiter import Refusal, RefusalReason
+from orchestrator.flow.token_limiter import Quota, Reservation, Resource, TokenLimiter
+
+Quotas = Mapping[Resource, Quota]
+
+MOST_TENANTS = 100_000
+
+FULL_RETRY_S = 1.0
+"""When to come back where there is no room for another account."""
+
+
+@dataclass(slots=True)
+class ResourceUse:
+    """Amounts of one resource since the start, over all tenants of a tier: let in, refused, given back unused, and used
+    beyond what was reserved."""
+
+    reserved: int = 0
+    refused: int = 0
+    returned: int = 0
+    overrun: int = 0
+
+
+class Hold:
+    """What one piece of work has reserved of several resources. It ends exactly once."""
+
+    __slots__ = ("_parts",)
+
+    def __init__(self, parts: Mapping[Resource, tuple[Reservation, ResourceUse]]) -> None:
+        self._parts: Mapping[Resource, tuple[Reservation, ResourceUse]] | None = parts
+
+    @property
+    def ended(self) -> bool:
+        return self._parts is None
+
+    @property
+    def amounts(self) -> Mapping[Resource, int]:
+        """What is reserved; nothing once it has ended."""
+        return {resource: part.amount for resource, (part, _) in (self._parts or {}).items()}
+
+    def settle(self, used: Mapping[Resource, int], now: int) -> None:
+        """The work is done and used so much; of a resource that is not named, what was reserved. Raises `InvalidState`
+        at a second end."""
+        parts, self._parts = self._parts, None
+        if parts is None:
+            raise InvalidState("hold", "ended", "a second end")
+        for resource, (part, use) in parts.items():
+            amount = used.get(resource, part.amount)
+            part.settle(amount, now)
+            use.returned += max(0, part.amount - amount)
+            use.overrun += max(0, amount - part.amount)
+
+    def refund(self, now: int) -> None:
+        """The work did not happen. Raises `InvalidState` at a second end."""
+        self.settle(_NOTHING, now)
+
+
+_NOTHING: Mapping[Resource, int] = dict.fromkeys(Resource, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class TenantStatistics:
+    """`tenants` have an account now; `forgotten` were idle for a whole window, so that a new account says the same;
+    `turned_away` found no room for one. `use`: by tier and resource, as of now."""
+
+    tenants: int
+    forgotten: int
+    turned_away: int
+    use: Mapping[tuple[int, Resource], ResourceUse]
+
+
+class TenantLimits:
+    """Accounts of at most `capacity` tenants; the longest idle makes room once a new account would say the same.
+
+    A tenant with quotas of its own (a key file names them) has one account, whichever tier it comes with; others have
+    one per tier.
+    """
+
+    def __init__(
+        self,
+        by_tier: Mapping[int, Quotas],
+        own: Mapping[str, Quotas] | None = None,
+        capacity: int = MOST_TENANTS,
+    ) -> None:
+        self._by_tier = dict(by_tier)
+        self._own = dict(own or {})
+        self._capacity = capacity
+        self._accounts: OrderedDict[tuple[str, int], dict[Resource, TokenLimiter]] = OrderedDict()
+        self._use: dict[tuple[int, Resource], ResourceUse] = {}
+        self._forgotten = 0
+        self._turned_away = 0
+
+    def quotas_of(self, tenant: str, tier: int) -> Quotas:
+        """Returns what a tenant may use; of a resource that is not there, as much as it likes."""
+        own = self._own.get(tenant)
+        return self._by_tier.get(tier, {}) if own is None else own
+
+    def reserve(
+        self, tenant: str, tier: int, needs: Mapping[Resource, int], now: int
+    ) -> Hold | Refusal | None:
+        """Takes all that is needed or nothing. None where no quota bounds any of it."""
+        quotas = self.quotas_of(tenant, tier)
+        if quotas.keys().isdisjoint(needs):
+            return None
+        account = self._account(tenant, tier, quotas, now)
+        if account is None:
+            self._turned_away += 1
+            return Refusal(FULL_RETRY_S, RefusalReason.TENANT)
+        taken: dict[Resource, tuple[Reservation, ResourceUse]] = {}
+        for resource, amount in needs.items():
+            limiter = account.get(resource)
+            if limiter is None:
+                continue
+            use = self._use.setdefault((tier, resource), ResourceUse())
+            part = limiter.reserve(amount, now)
+            if isinstance(part, Refusal):
+                use.refused += amount
+                for other, _ in taken.values():
+                    other.refund(now)
+                return part
+            taken[resource] = (part, use)
+        for part, use in taken.values():
+            use.reserved += part.amount
+        return Hold(taken)
+
+    def statistics(self) -> TenantStatistics:
+        use = {key: replace(use) for key, use in self._use.items()}
+        return TenantStatistics(len(self._accounts), self._forgotten, self._turned_away, use)
+
+    def _account(
+        self, tenant: str, tier: int, quotas: Quotas, now: int
+    ) -> dict[Resource, TokenLimiter] | None:
+        """Returns a tenant's account as the one used last, a new one where it has none; None where there is no room."""
+        key = (tenant, 0 if tenant in self._own else tier)
+        account = self._accounts.get(key)
+        if account is not None:
+            self._accounts.move_to_end(key)
+            return account
+        if len(self._accounts) >= self._capacity and not self._forget_oldest(now):
+            return None
+        account = self._accounts[key] = {resource: TokenLimiter(quota) for resource, quota in quotas.items()}
+        return account
+
+    def _forget_oldest(self, now: int) -> bool:
+        oldest = next(iter(self._accounts))
+        if not all(limiter.is_new(now) for limiter in self._accounts[oldest].values()):
+            return False
+        del self._accounts[oldest]
+        self._forgotten += 1
+        return True
