@@ -67,12 +67,15 @@ class TurnRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestRecord:
-    """An HTTP request that has been answered. `route` is the pattern, never the path."""
+    """An HTTP request that has been answered. `route` is the pattern, never the path, and "" where there is none;
+    `status` is 0 where the client left before an answer."""
 
     method: str
     route: str
     status: int
     duration_s: float
+    scheme: str = "http"
+    version: str = "1.1"
     error: str = ""
 
 
@@ -86,8 +89,16 @@ class Instrument(Protocol):
     def request(self, record: RequestRecord) -> None: ...
 
 
+class Requests(Protocol):
+    """The part of an `Instrument` that the HTTP border tells: each request twice."""
+
+    def began(self, method: str, scheme: str) -> None: ...
+
+    def request(self, record: RequestRecord) -> None: ...
+
+
 class Silent:
-    """An `Instrument` that nobody listens to."""
+    """An `Instrument` (and `Requests`) that nobody listens to."""
 
     def job(self, record: JobRecord) -> None:
         pass
@@ -96,4 +107,7 @@ class Silent:
         pass
 
     def request(self, record: RequestRecord) -> None:
+        pass
+
+    def began(self, method: str, scheme: str) -> None:
         pass

@@ -5,6 +5,7 @@ Whatever holds the loop up, holds up sound: a call's frame is due every 20 ms.
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 
 PERIOD_S = 0.05
@@ -27,8 +28,10 @@ class LoopLag:
     """Measures the loop that it was started on. A sample that comes late by more than a period counts once, for all of
     its lateness: nothing is made up for."""
 
-    def __init__(self, period_s: float = PERIOD_S) -> None:
+    def __init__(self, period_s: float = PERIOD_S, tell: Callable[[float], None] | None = None) -> None:
+        """`tell` is told every sample, in seconds; it neither waits nor raises."""
         self._period_s = period_s
+        self._tell = tell
         self._lags_s: deque[float] = deque(maxlen=KEPT)
         self._samples = 0
         self._worst_ever_s = 0.0
@@ -68,4 +71,6 @@ class LoopLag:
         self._lags_s.append(lag_s)
         self._samples += 1
         self._worst_ever_s = max(self._worst_ever_s, lag_s)
+        if self._tell is not None:
+            self._tell(lag_s)
         self._again(loop)

@@ -12,6 +12,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from orchestrator.errors import ChoraleError
+from orchestrator.observability.instrument import RequestRecord, Requests, Silent
 from orchestrator.transports.entrance import Entrance
 from orchestrator.transports.refusals import refuse
 
@@ -22,7 +23,8 @@ MAX_BODY_BYTES = 512 * 1024
 
 _SHOWN_BYTES = 256
 _API = "/v1/"
-_QUIET = ("/healthz", "/readyz")
+_QUIET = ("/healthz", "/readyz", "/metrics")
+_ANY_PATH = ("/{path:path}",)
 _PREFLIGHT = {
     "Access-Control-Allow-Methods": "POST, GET",
     "Access-Control-Allow-Headers": "authorization, content-type, openai-beta, openai-organization, openai-project, "
@@ -33,21 +35,24 @@ _EXPOSED = "Location, Retry-After"
 
 
 class Border:
-    """ASGI around the application."""
+    """ASGI around the application. `requests` is told of every request when it comes and when it has been answered."""
 
-    def __init__(self, app: ASGIApp, entrance: Entrance) -> None:
+    def __init__(self, app: ASGIApp, entrance: Entrance, requests: Requests | None = None) -> None:
         self._app = app
         self._entrance = entrance
+        self._requests = requests or Silent()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         crossing = _Crossing(scope, receive, send)
+        self._requests.began(scope["method"], scope["scheme"])
         try:
             await self._pass(scope, crossing)
         finally:
             crossing.write_log()
+            self._requests.request(crossing.record())
 
     async def _pass(self, scope: Scope, crossing: "_Crossing") -> None:
         headers = Headers(scope=scope)
@@ -96,6 +101,21 @@ class _Crossing:
                 headers["Access-Control-Allow-Origin"] = self.origin
                 headers["Access-Control-Expose-Headers"] = _EXPOSED
         await self._send(message)
+
+    def record(self) -> RequestRecord:
+        """Returns what telemetry is told: the pattern of the route, never the path. An answer of 5xx is an error by its
+        status, as is a request that was never answered."""
+        route = getattr(self._scope.get("route"), "path", "")
+        status = self._status
+        return RequestRecord(
+            method=self._scope["method"],
+            route="" if route in _ANY_PATH else route,
+            status=status,
+            duration_s=time.monotonic() - self._began_s,
+            scheme=self._scope["scheme"],
+            version=self._scope["http_version"],
+            error=str(status) if status >= 500 else "" if status else "unanswered",
+        )
 
     def write_log(self) -> None:
         """Writes method, path and status: never the query, which may hold a secret. The path is written as it came: its

@@ -27,6 +27,8 @@ def make_app(doors: Doors, files: Mapping[str, page.PageFile]) -> ASGIApp:
     app.add_api_route(CALLS + "/{call_id}/hangup", routes.hang_up, methods=["POST"])
     app.add_api_route("/healthz", routes.healthz, methods=["GET", "HEAD"])
     app.add_api_route("/readyz", routes.readyz, methods=["GET", "HEAD"])
+    if doors.metrics is not None:
+        app.add_api_route("/metrics", routes.metrics, methods=["GET"])
     for path, file in files.items():
         app.add_route(path, _page_route(file), methods=["GET"])
     app.add_api_websocket_route("/v1/realtime", doors.websocket.serve)
@@ -35,7 +37,7 @@ def make_app(doors: Doors, files: Mapping[str, page.PageFile]) -> ASGIApp:
     app.add_exception_handler(HTTPException, _answer_http)
     app.add_exception_handler(RequestValidationError, _answer_invalid)
     app.add_exception_handler(Exception, _answer_internal)
-    return Border(app, doors.entrance)
+    return Border(app, doors.entrance, doors.requests)
 
 
 def _page_route(file: page.PageFile) -> Callable[[Request], Awaitable[Response]]:

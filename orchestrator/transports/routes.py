@@ -17,6 +17,7 @@ from orchestrator import ids
 from orchestrator.clock import Clock
 from orchestrator.errors import WireError
 from orchestrator.observability import logs
+from orchestrator.observability.instrument import Requests
 from orchestrator.sessions.links import SessionRequest
 from orchestrator.transports import partial
 from orchestrator.transports.auth import MAX_INITIAL_BYTES
@@ -60,9 +61,20 @@ class Readiness(Protocol):
         ...
 
 
+class Metrics(Protocol):
+    """Makes the text that Prometheus reads."""
+
+    content_type: str
+
+    async def text(self) -> bytes:
+        """Returns every metric as it is now."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Doors:
-    """What the routes stand before. `defaults` is the server's own session, `max_session_s` how long one lives."""
+    """What the routes stand before. `defaults` is the server's own session, `max_session_s` how long one lives.
+    `metrics` is None where none are served; `requests` is told of every HTTP request."""
 
     entrance: Entrance
     websocket: WebSocketDoor
@@ -71,6 +83,8 @@ class Doors:
     defaults: Session
     max_session_s: float
     clock: Clock
+    metrics: Metrics | None = None
+    requests: Requests | None = None
 
 
 class ExpiresAfter(BaseModel):
@@ -132,7 +146,8 @@ class Routes:
         initial = partial.overlay(principal.initial, session)
         model = partial.model(request.query_params.get("model"))
         with logs.bind(tenant=principal.tenant):
-            asked = SessionRequest(principal.tenant, principal.tier, model, initial)
+            traceparent = request.headers.get("traceparent")
+            asked = SessionRequest(principal.tenant, principal.tier, model, initial, traceparent)
             call_id, answer = await self._doors.calls.answer(offer, asked)
         headers = {"Location": f"{CALLS}/{call_id}", **NO_CACHE}
         return Response(answer, 201, headers, media_type="application/sdp")
@@ -158,6 +173,17 @@ class Routes:
         ]
         body = {"ready": ready, "draining": draining, "workers": workers}
         return JSONResponse(body, 200 if ready else 503, headers=NO_CACHE)
+
+    async def metrics(self, request: Request) -> Response:
+        """Says in Prometheus' text format how the server is doing. Where keys are needed, any API key will do."""
+        principal = self._doors.entrance.admit(request.headers)
+        if principal.temporary:
+            raise Refusal(
+                403, "insufficient_permissions", "A client secret cannot read metrics; use an API key."
+            )
+        served = self._doors.metrics
+        assert served is not None, "without metrics there is no such route"
+        return Response(await served.text(), headers={**NO_CACHE, "Content-Type": served.content_type})
 
 
 def _encoded(session: dict[str, object]) -> bytes:

@@ -127,7 +127,8 @@ class WebSocketDoor:
         initial = principal.initial
         if query.get("intent") == "transcription":
             initial = partial.transcription(initial)
-        request = SessionRequest(principal.tenant, principal.tier, partial.model(query.get("model")), initial)
+        model, traceparent = partial.model(query.get("model")), headers.get("traceparent")
+        request = SessionRequest(principal.tenant, principal.tier, model, initial, traceparent)
         session = self._directory.open(request, LinkKind.WEBSOCKET)
         return principal, Joined(session, LinkKind.WEBSOCKET, opened=True)
 

@@ -1,0 +1,200 @@
+"""All of telemetry as one thing: an `Instrument` that counts, gathers and sends, and a scrape.
+
+The event loop counts and appends; two threads talk to the collector, one for spans and one for metrics, so that a slow
+answer to one does not hold up the other. A collector that is down or slow costs what does not fit, which is counted.
+"""
+
+import asyncio
+import contextlib
+import logging
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import version
+
+from opentelemetry.exporter.otlp.proto.http import Compression
+from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.exporter.prometheus import PrometheusMetricReader
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader, MetricExportResult, MetricReader
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace.export import SpanExportResult
+from opentelemetry.sdk.util.instrumentation import InstrumentationScope
+from prometheus_client import CollectorRegistry
+
+from orchestrator.clock import Clock
+from orchestrator.observability import names
+from orchestrator.observability.instrument import JobRecord, RequestRecord, TurnRecord
+from orchestrator.telemetry.gathering import Bundle, Gathering
+from orchestrator.telemetry.meters import LanguageModel, Meters, Reading, Source
+from orchestrator.telemetry.scrape import Scrape
+from orchestrator.telemetry.shipper import Shipper, Waiting
+from orchestrator.telemetry.spans import SpanMaker
+
+SCOPE = "chorale"
+SEND_WITHIN_S = 5.0
+"""How long the collector may take for one batch, repeats included."""
+
+SPANS_EVERY_S = 1.0
+_BATCH_SPANS = 1_024
+_LOOK_WITHIN_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class TelemetrySettings:
+    """`endpoint` is the collector's base URL (OTLP over HTTP), None for none. `share` of the turns are traced."""
+
+    metrics: bool = True
+    endpoint: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    traces: bool = True
+    share: float = 1.0
+    every_s: float = 10.0
+    service: str = "chorale"
+    model: LanguageModel = field(default_factory=LanguageModel)
+
+
+class Telemetry:
+    """Implements `observability.instrument.Instrument`. Everything but threads of its own runs on the event loop."""
+
+    def __init__(self, settings: TelemetrySettings, clock: Clock) -> None:
+        resource = Resource.create({"service.name": settings.service, "service.version": version("chorale")})
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._gathering = Gathering()
+        self._waiting: Waiting[Bundle] = Waiting()
+        self._lost_exports = 0
+        self._shippers: list[Shipper] = []
+        self._exporters: list[OTLPSpanExporter | OTLPMetricExporter] = []
+        self._traces = settings.endpoint is not None and settings.traces and settings.share > 0
+        readers: list[MetricReader] = []
+        self.scrape: Scrape | None = None
+        if settings.metrics:
+            registry = CollectorRegistry(auto_describe=False)
+            readers.append(PrometheusMetricReader(scope_info_enabled=False, registry=registry))
+            self.scrape = Scrape(registry, self.look)
+        if settings.endpoint is not None:
+            self._reader = InMemoryMetricReader()
+            readers.append(self._reader)
+            self._send_to(settings.endpoint.rstrip("/"), settings, resource, clock)
+        self._provider = MeterProvider(readers, resource, shutdown_on_exit=False)
+        self._meters = Meters(self._provider.get_meter(SCOPE), settings.model, [self._own])
+
+    def _send_to(self, endpoint: str, settings: TelemetrySettings, resource: Resource, clock: Clock) -> None:
+        for noisy in ("opentelemetry.exporter", "urllib3.connectionpool"):
+            logging.getLogger(noisy).setLevel(
+                logging.CRITICAL
+            )  # a line per batch; `Shipper` tells of it once
+        headers = dict(settings.headers)
+        if self._traces:
+            scope = InstrumentationScope(SCOPE, version("chorale"))
+            offset_ns = time.time_ns() - clock.now_us() * 1_000
+            self._maker = SpanMaker(resource, scope, settings.model, offset_ns, settings.share)
+            self._spans = OTLPSpanExporter(
+                f"{endpoint}/v1/traces", headers=headers, timeout=SEND_WITHIN_S, compression=Compression.Gzip
+            )
+            self._exporters.append(self._spans)
+            self._shippers.append(Shipper("traces", self._send_spans, min(SPANS_EVERY_S, settings.every_s)))
+        self._metrics = OTLPMetricExporter(
+            f"{endpoint}/v1/metrics", headers=headers, timeout=SEND_WITHIN_S, compression=Compression.Gzip
+        )
+        self._exporters.append(self._metrics)
+        self._shippers.append(Shipper("metrics", self._send_metrics, settings.every_s))
+
+    # -- life ------------------------------------------------------------------------------------------------------
+
+    def watch(self, source: Source) -> None:
+        """Reads `source` at each scrape from now on."""
+        self._meters.watch(source)
+
+    def start(self) -> None:
+        """Sends from now on. Call it on the event loop that everything else runs on."""
+        self._loop = asyncio.get_running_loop()
+        for shipper in self._shippers:
+            shipper.start()
+
+    async def stop(self, within_s: float = 2.0) -> None:
+        """Sends what is there once more, as far as that goes in time. Idempotent."""
+        for bundle in self._gathering.rest():
+            self._ship(bundle)
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.to_thread(self._end, within_s)
+        self._loop = None
+
+    def look(self) -> None:
+        """Reads everything that is now, for the scrape or export that follows."""
+        self._meters.look()
+
+    # -- Instrument ------------------------------------------------------------------------------------------------
+
+    def job(self, record: JobRecord) -> None:
+        self._meters.job(record)
+        if self._traces and (bundle := self._gathering.job(record)) is not None:
+            self._ship(bundle)
+
+    def turn(self, record: TurnRecord) -> None:
+        self._meters.turn(record)
+        if self._traces:
+            self._ship(self._gathering.turn(record))
+
+    def began(self, method: str, scheme: str) -> None:
+        self._meters.began(method, scheme)
+
+    def request(self, record: RequestRecord) -> None:
+        self._meters.request(record)
+
+    def loop_lag(self, lag_s: float) -> None:
+        self._meters.loop_lag(lag_s)
+
+    # -- inside ----------------------------------------------------------------------------------------------------
+
+    def _ship(self, bundle: Bundle) -> None:
+        self._waiting.put(bundle)
+
+    def _own(self) -> Iterator[Reading]:
+        yield names.TELEMETRY_DROPPED, {"chorale.signal": "spans"}, self._waiting.dropped
+        yield names.TELEMETRY_DROPPED, {"chorale.signal": "metrics"}, self._lost_exports
+
+    def _end(self, within_s: float) -> None:
+        """Ends the threads; on a thread of its own."""
+        deadline_s = time.monotonic() + within_s
+        for shipper in self._shippers:
+            shipper.stop()
+        for shipper in self._shippers:
+            shipper.join(deadline_s - time.monotonic())
+        for exporter in self._exporters:
+            exporter.shutdown()  # cuts short what still waits for its next attempt
+
+    # -- on the shippers' threads ----------------------------------------------------------------------------------
+
+    def _send_spans(self) -> bool:
+        """Sends what waits; gives up at the first batch that is not taken."""
+        while bundles := self._waiting.take(_BATCH_SPANS):
+            spans = [span for bundle in bundles for span in self._maker.spans(bundle)]
+            if spans and self._spans.export(spans) is not SpanExportResult.SUCCESS:
+                self._waiting.lose(len(spans))
+                return False
+        return True
+
+    def _send_metrics(self) -> bool:
+        self._look_there()
+        data = self._reader.get_metrics_data()
+        if data is None or self._metrics.export(data) is MetricExportResult.SUCCESS:
+            return True
+        self._lost_exports += 1
+        return False
+
+    def _look_there(self) -> None:
+        """Has the loop look, and waits a little for it: a loop that is late is told of by what it saw before."""
+        done = threading.Event()
+
+        def look() -> None:
+            self.look()
+            done.set()
+
+        loop = self._loop
+        with contextlib.suppress(RuntimeError):  # the loop has been closed
+            if loop is not None:
+                loop.call_soon_threadsafe(look)
+                done.wait(_LOOK_WITHIN_S)
