@@ -64,6 +64,11 @@ class Inbox:
         self.put_nowait(event)
 
     @property
+    def held(self) -> int:
+        """Events that nobody has taken yet."""
+        return len(self._events)
+
+    @property
     def is_awaited(self) -> bool:
         """Whether all that came has been handled, and its taker waits for more."""
         return self._arrival is not None and not self._arrival.done()

@@ -104,6 +104,16 @@ class SpeechIntake:
         return 0 if self._buffer is None else self._buffer.position
 
     @property
+    def capacity(self) -> int:
+        """Samples that the ring holds at most."""
+        return self._capacity
+
+    @property
+    def backlog(self) -> int:
+        """Windows that wait for the detector."""
+        return 0 if self._stream is None else self._stream.backlog
+
+    @property
     def is_behind(self) -> bool:
         # A quarter of the ring: the longest utterance that ends in what waits must still be held when it is found.
         return self._stream is not None and self._stream.backlog * WINDOW > self._capacity // 4

@@ -13,6 +13,7 @@ from orchestrator.ids import random_id, session_secret
 from orchestrator.scheduling.dispatcher import Dispatcher
 from orchestrator.scheduling.job import Tier
 from orchestrator.sessions.figures import EarlyFigures
+from orchestrator.sessions.holdings import Holdings
 from orchestrator.sessions.intake import Detector
 from orchestrator.sessions.links import LinkKind, SessionPort, SessionRequest
 from orchestrator.sessions.rules import SessionRules, on_day
@@ -65,6 +66,7 @@ class Registry:
         self._calls: dict[str, SessionRunner] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._early_of_gone = EarlyFigures()
+        self._lost_of_gone = Holdings()
         self._draining = False
         self._empty = asyncio.Event()
         self._empty.set()
@@ -81,6 +83,13 @@ class Registry:
         for runner in self._sessions.values():
             early.add(runner.heart.early)
         return RegistryStatistics(len(self._sessions), len(self._calls), early)
+
+    def holdings(self) -> Holdings:
+        """Returns what all sessions hold now; what ended sessions let go is counted too."""
+        sums = replace(self._lost_of_gone)
+        for runner in self._sessions.values():
+            runner.add_to(sums)
+        return sums
 
     # -- SessionDirectory -------------------------------------------------------------------------------------------
 
@@ -181,6 +190,7 @@ class Registry:
         permit.succeeded(self._clock.now_us())
         if self._sessions.pop(runner.id, None) is not None:
             self._early_of_gone.add(runner.heart.early)
+            runner.add_losses_to(self._lost_of_gone)
         self._tasks.pop(runner.id, None)
         if runner.call_id is not None:
             self._calls.pop(runner.call_id, None)
