@@ -1,3 +1,8 @@
+"""A ring equals a list of all that was ever written, of which only the end can be read."""
+
+import threading
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -22,6 +27,7 @@ class RingMachine(RuleBasedStateMachine):
         super().__init__()
         self.ring = Ring(CAPACITY)
         self.everything: list[int] = []
+        self.taken: list[tuple[int, int, tuple[Pcm, ...]]] = []
 
     @property
     def oldest(self) -> int:
@@ -55,6 +61,20 @@ class RingMachine(RuleBasedStateMachine):
             pieces = self.ring.peek(start, stop)
             assert len(pieces) <= 2
             assert [sample for piece in pieces for sample in piece.tolist()] == self.everything[start:stop]
+            self.taken = [*self.taken[-3:], (start, stop, pieces)]
+
+    @rule(start=st.integers(0, 10 * CAPACITY))
+    def holds(self, start: int) -> None:
+        assert self.ring.holds(start) == (start >= self.oldest)
+
+    @invariant()
+    def what_is_held_still_shows_what_was_taken(self) -> None:
+        """Views of before, after any number of writes: whole as long as their first sample is held."""
+        for start, stop, pieces in self.taken:
+            if self.ring.holds(start):
+                assert [sample for piece in pieces for sample in piece.tolist()] == self.everything[
+                    start:stop
+                ]
 
     @invariant()
     def positions_are_absolute(self) -> None:
@@ -108,3 +128,89 @@ def test_ring_of_no_capacity_is_refused() -> None:
     """A ring that could hold nothing raises when it is made."""
     with pytest.raises(ValueError, match="at least one"):
         Ring(0)
+
+
+class Watched:
+    """Sound that lets a test look at the ring while it is being copied into it."""
+
+    def __init__(self, ring: Ring, size: int, seen: list[tuple[int, int]]) -> None:
+        self._ring, self._size, self._seen = ring, size, seen
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __getitem__(self, part: slice) -> "Watched":
+        return Watched(self._ring, len(range(*part.indices(self._size))), self._seen)
+
+    def __array__(self, dtype: object = None, copy: bool | None = None) -> Pcm:
+        self._seen.append((self._ring.oldest, self._ring.position))
+        return np.zeros(self._size, dtype=np.int16)
+
+
+@pytest.mark.parametrize(("held", "size"), [(8, 3), (6, 5), (8, 8), (3, 5), (8, 30)])
+def test_ring_gives_samples_up_before_it_overwrites_them(held: int, size: int) -> None:
+    """While new samples are being copied in, what they overwrite is held no more and they themselves cannot be read:
+    a reader in another thread, who asks after its copy, never takes a mixture for sound."""
+    ring, seen = Ring(8), list[tuple[int, int]]()
+    ring.write(_numbered(0, held))
+    ring.write(Watched(ring, size, seen))  # type: ignore[arg-type]
+    assert seen
+    for oldest, position in seen:
+        assert oldest == max(0, held + size - 8)
+        assert position == max(held, held + size - 8), "nothing is shown that is not there yet"
+
+
+def test_ring_a_reader_beside_the_writer_takes_nothing_that_was_overwritten() -> None:
+    """A writer laps a reader in another thread all the time, with writes so large that numpy copies them without the
+    interpreter's lock: whatever `holds` confirms is right to the sample, and what was lapped is told."""
+    ring, enough = Ring(4_096), threading.Event()
+    whole, lapped = 0, 0
+
+    def write() -> None:
+        for position in _until(enough):
+            ring.write(_numbered(position, 2_048))
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        out = np.zeros(2_000, dtype=np.int16)
+        for _ in range(300_000):
+            start = max(ring.oldest, ring.position - 3_000)
+            if ring.position < start + len(out):
+                continue
+            try:
+                ring.read_into(start, out)
+            except Overrun:
+                lapped += 1
+            else:
+                whole += 1
+                assert np.array_equal(out, _numbered(start, len(out)))
+            if whole >= 300 and lapped >= 5:
+                break
+    finally:
+        enough.set()
+        writer.join()
+    assert whole >= 300
+
+
+def test_ring_read_into_tells_where_it_was_lapped_during_the_copy() -> None:
+    """Every time: a write that falls between the look and its confirmation makes the copy worthless, and is told."""
+
+    class Lapping(Ring):
+        def peek(self, start: int, stop: int) -> tuple[Pcm, ...]:
+            pieces = super().peek(start, stop)
+            self.write(_numbered(stop, 5))
+            return pieces
+
+    ring = Lapping(8)
+    ring.write(_numbered(0, 8))
+    with pytest.raises(Overrun):
+        ring.read_into(2, np.zeros(6, dtype=np.int16))
+    ring.read_into(10, np.zeros(3, dtype=np.int16))
+
+
+def _until(enough: threading.Event) -> Iterator[int]:
+    position = 0
+    while not enough.is_set():
+        yield position
+        position += 2_048
