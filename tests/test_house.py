@@ -23,6 +23,7 @@ SHELLS = (
     "orchestrator/workers/*",
     "orchestrator/store/*",
     "orchestrator/telemetry/*",
+    "orchestrator/buffers/handover.py",
     "orchestrator/observability/loop_lag.py",
     "orchestrator/recording/backlog.py",
     "orchestrator/recording/recorder.py",
