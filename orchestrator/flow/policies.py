@@ -1,10 +1,13 @@
 """The limit of one worker as it is asked for, and the object that keeps it."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, assert_never
 
 from orchestrator.clock import ms
+from orchestrator.flow.aimd_limit import AimdLimit
 from orchestrator.flow.concurrency import FixedLimit, Limit
+from orchestrator.flow.gradient_limit import GradientLimit
+from orchestrator.flow.reference_limit import ReferenceLimit
 
 Policy = Literal["fixed", "reference", "aimd", "gradient"]
 
@@ -13,7 +16,8 @@ Policy = Literal["fixed", "reference", "aimd", "gradient"]
 class LimitSettings:
     """How many jobs one worker may have at one time: `base` to begin with, at most `most`.
 
-    `p95_us` and `slope_us` say which durations are too long (`ReferenceLimit`, `AimdLimit`).
+    `p95_us` and `slope_us` say which durations are too long: for ``reference`` the two numbers of its formula, for
+    ``aimd`` their sum. ``gradient`` asks for neither.
     """
 
     policy: Policy = "fixed"
@@ -25,4 +29,15 @@ class LimitSettings:
 
 def limit_of(settings: LimitSettings) -> Limit:
     """Returns a new limit, for one worker."""
-    return FixedLimit(min(settings.base, settings.most))
+    base, most = settings.base, settings.most
+    match settings.policy:
+        case "fixed":
+            return FixedLimit(min(base, most))
+        case "reference":
+            return ReferenceLimit(base, most, settings.p95_us, settings.slope_us)
+        case "aimd":
+            return AimdLimit(base, most, settings.p95_us + settings.slope_us)
+        case "gradient":
+            return GradientLimit(base, most)
+        case _:
+            assert_never(settings.policy)
