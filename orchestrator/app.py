@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from orchestrator.clock import MonotonicClock
 from orchestrator.errors import ChoraleError
+from orchestrator.observability.inventory import Inventory
 from orchestrator.observability.loop_lag import LoopLag
 from orchestrator.recording.recorder import SessionRecorder
 from orchestrator.scheduling.dispatcher import Dispatcher
@@ -21,6 +22,7 @@ from orchestrator.settings.parts import (
     server_options,
     url_of,
 )
+from orchestrator.settings.watching import ServerParts, make_telemetry, watch_server
 from orchestrator.transports.auth import Gate, SecretBook
 from orchestrator.transports.entrance import Entrance
 from orchestrator.transports.http import make_app
@@ -40,6 +42,7 @@ log = logging.getLogger(__name__)
 SHUTTING_DOWN = "The server is shutting down."
 _LINKS_CLOSE_WITHIN_S = 6.0
 _WORKERS_STOP_WITHIN_S = 10.0
+_TELEMETRY_STOPS_WITHIN_S = 3.0
 
 
 class CannotListen(ChoraleError):
@@ -66,6 +69,7 @@ class Application:
         clock = MonotonicClock()
         ring = read_key_file(server.key_file) if server.key_file else None
         self._settings = settings
+        self._telemetry = make_telemetry(settings, clock)
         self._pool = WorkerPool(PoolSettings(worker_specs(settings)), clock, progress)
         self._dispatcher = Dispatcher(self._pool, clock)
         self._voice = VoiceActivity(detector(settings))
@@ -73,16 +77,37 @@ class Application:
         recording = recording_settings(settings)
         self._recorder = SessionRecorder(recording) if recording is not None else None
         self._registry = Registry(directory, clock, self._dispatcher, self._voice, self._recorder)
-        self._entrance = Entrance(
-            Gate(ring, SecretBook(server.max_secrets)), server.origins, server.hosts, clock
-        )
+        secrets = SecretBook(server.max_secrets)
+        self._entrance = Entrance(Gate(ring, secrets), server.origins, server.hosts, clock)
         self._links = WebSocketDoor(self._registry, self._entrance, server.max_links)
         self._calls = CallDoor(self._registry, call_settings(settings), clock)
         doors = Doors(
-            self._entrance, self._links, self._calls, self, directory.defaults, settings.sessions.max_s, clock
+            self._entrance,
+            self._links,
+            self._calls,
+            self,
+            directory.defaults,
+            settings.sessions.max_s,
+            clock,
+            self._telemetry.scrape if self._telemetry is not None else None,
+            self._telemetry,
         )
         self._server = make_server(make_app(doors, read_page()), server_options(server))
         self.loop_lag = LoopLag()
+        self.inventory = Inventory()
+        """The server's buffers; empty without telemetry."""
+        if self._telemetry is not None:
+            self.loop_lag = LoopLag(tell=self._telemetry.loop_lag)
+            parts = ServerParts(
+                self._registry,
+                self._dispatcher,
+                self._pool,
+                self._links,
+                self._calls,
+                secrets,
+                self._recorder,
+            )
+            self.inventory = watch_server(self._telemetry, parts, settings)
         self._stop = asyncio.Event()
         self._hurry = asyncio.Event()
 
@@ -128,6 +153,8 @@ class Application:
             loop.add_signal_handler(one, self.stop)
         self.loop_lag.start()
         self._dispatcher.start()
+        if self._telemetry is not None:
+            self._telemetry.start()
         working = asyncio.create_task(self._pool.run(), name="workers")
         serving = asyncio.create_task(self._server.serve(sockets), name="serving")
         telling = asyncio.create_task(self._tell_when_ready(url, on_ready), name="telling")
@@ -186,6 +213,8 @@ class Application:
         if self._recorder is not None:
             await asyncio.to_thread(self._recorder.close)
         self.loop_lag.close()
+        if self._telemetry is not None:
+            await self._unless_hurried(self._telemetry.stop(), _TELEMETRY_STOPS_WITHIN_S)
         lag = self.loop_lag.statistics()
         log.info(
             "stopped",

@@ -106,7 +106,12 @@ class _Hand(logging.handlers.QueueHandler):
 
     def __init__(self, lines: "queue.Queue[logging.LogRecord]") -> None:
         super().__init__(lines)
+        self._lines = lines
         self.dropped = 0
+
+    @property
+    def waiting(self) -> int:
+        return self._lines.qsize()
 
     def enqueue(self, record: logging.LogRecord) -> None:
         try:
@@ -141,6 +146,12 @@ class Logs:
         """Writes what is waiting and lets the root logger go."""
         logging.getLogger().removeHandler(self._hand)
         self._listener.stop()
+
+
+def waiting() -> tuple[int, int]:
+    """Returns how many lines wait to be written and how many were dropped; 0 where `configure` was not called."""
+    hands = [one for one in logging.getLogger().handlers if isinstance(one, _Hand)]
+    return sum(hand.waiting for hand in hands), sum(hand.dropped for hand in hands)
 
 
 _CHATTY = (

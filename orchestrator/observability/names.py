@@ -268,6 +268,13 @@ BUFFER_LIMIT = MetricSpec(
     "How much it may hold; 0 where it is bounded in items.",
     ("chorale.buffer",),
 )
+BUFFER_ITEM_LIMIT = MetricSpec(
+    "chorale.buffer.item_limit",
+    _UP_DOWN,
+    "{item}",
+    "How many items it may hold; 0 where it is bounded in bytes.",
+    ("chorale.buffer",),
+)
 BUFFER_DROPPED = MetricSpec(
     "chorale.buffer.dropped",
     _COUNTER,

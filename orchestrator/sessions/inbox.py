@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from orchestrator.errors import Overloaded, SessionClosed
 from orchestrator.sessions.events import Event
 
+MOST_EVENTS = 8_192
+
 
 @dataclass(frozen=True, slots=True)
 class InboxStatistics:
@@ -25,7 +27,7 @@ class InboxStatistics:
 class Inbox:
     """Bounded, closable, counted. `capacity` holds clients back, `limit` everyone."""
 
-    def __init__(self, capacity: int = 64, limit: int = 8_192) -> None:
+    def __init__(self, capacity: int = 64, limit: int = MOST_EVENTS) -> None:
         self._events: deque[Event] = deque(maxlen=limit)
         self._capacity = capacity
         self._limit = limit

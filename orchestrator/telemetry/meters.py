@@ -7,7 +7,6 @@ changes; the instruments' callbacks run on the exporters' threads and repeat wha
 
 from collections import Counter as Tally
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from opentelemetry.metrics import CallbackOptions, Counter, Histogram, Meter, Observation
 
@@ -16,6 +15,7 @@ from orchestrator.observability import names
 from orchestrator.observability.instrument import Ending, JobRecord, RequestRecord, TurnRecord
 from orchestrator.observability.names import MetricKind, MetricSpec
 from orchestrator.scheduling.job import Tier
+from orchestrator.telemetry.options import LanguageModel
 
 Attributes = Mapping[str, str | int]
 Reading = tuple[MetricSpec, Attributes, float]
@@ -42,6 +42,7 @@ OBSERVED = (
     names.BUFFER_ITEMS,
     names.BUFFER_SIZE,
     names.BUFFER_LIMIT,
+    names.BUFFER_ITEM_LIMIT,
     names.BUFFER_DROPPED,
     names.TELEMETRY_DROPPED,
 )
@@ -49,21 +50,6 @@ OBSERVED = (
 
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH"})
 _TIERS = {tier.value: tier.name.lower() for tier in Tier}
-
-
-@dataclass(frozen=True, slots=True)
-class LanguageModel:
-    """How replies are labelled: where they are made, ``chorale`` for in our own workers, and by which model."""
-
-    provider: str = "chorale"
-    model: str = "default"
-
-    def attributes(self) -> dict[str, str]:
-        return {
-            "gen_ai.operation.name": "chat",
-            "gen_ai.provider.name": self.provider,
-            "gen_ai.request.model": self.model,
-        }
 
 
 class Meters:

@@ -16,7 +16,7 @@ from opentelemetry.trace import SpanContext, SpanKind, Status, StatusCode, Trace
 from orchestrator.observability.instrument import Ending, JobRecord, TurnRecord
 from orchestrator.scheduling.job import Tier
 from orchestrator.telemetry.gathering import Bundle
-from orchestrator.telemetry.meters import LanguageModel
+from orchestrator.telemetry.options import LanguageModel
 
 NS_PER_US = 1_000
 _SAMPLED = TraceFlags(TraceFlags.SAMPLED)

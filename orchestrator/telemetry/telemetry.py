@@ -9,8 +9,7 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from importlib.metadata import version
 
 from opentelemetry.exporter.otlp.proto.http import Compression
@@ -28,7 +27,8 @@ from orchestrator.clock import Clock
 from orchestrator.observability import names
 from orchestrator.observability.instrument import JobRecord, RequestRecord, TurnRecord
 from orchestrator.telemetry.gathering import Bundle, Gathering
-from orchestrator.telemetry.meters import LanguageModel, Meters, Reading, Source
+from orchestrator.telemetry.meters import Meters, Reading, Source
+from orchestrator.telemetry.options import TelemetrySettings
 from orchestrator.telemetry.scrape import Scrape
 from orchestrator.telemetry.shipper import Shipper, Waiting
 from orchestrator.telemetry.spans import SpanMaker
@@ -40,20 +40,6 @@ SEND_WITHIN_S = 5.0
 SPANS_EVERY_S = 1.0
 _BATCH_SPANS = 1_024
 _LOOK_WITHIN_S = 1.0
-
-
-@dataclass(frozen=True, slots=True)
-class TelemetrySettings:
-    """`endpoint` is the collector's base URL (OTLP over HTTP), None for none. `share` of the turns are traced."""
-
-    metrics: bool = True
-    endpoint: str | None = None
-    headers: Mapping[str, str] = field(default_factory=dict)
-    traces: bool = True
-    share: float = 1.0
-    every_s: float = 10.0
-    service: str = "chorale"
-    model: LanguageModel = field(default_factory=LanguageModel)
 
 
 class Telemetry:
@@ -121,6 +107,16 @@ class Telemetry:
         with contextlib.suppress(asyncio.CancelledError):
             await asyncio.to_thread(self._end, within_s)
         self._loop = None
+
+    @property
+    def spans_waiting(self) -> tuple[int, int]:
+        """Spans that wait for the collector, and those that were dropped."""
+        return self._waiting.weight, self._waiting.dropped
+
+    @property
+    def jobs_gathered(self) -> int:
+        """Jobs that wait for their turn's end."""
+        return len(self._gathering)
 
     def look(self) -> None:
         """Reads everything that is now, for the scrape or export that follows."""

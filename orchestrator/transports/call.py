@@ -112,6 +112,11 @@ class Call:
         self._ice_timer: asyncio.TimerHandle | None = None
         self._closing: asyncio.Task[None] | None = None
 
+    @property
+    def unread(self) -> tuple[int, int]:
+        """Events of its client that nobody has read yet: how many, and their bytes."""
+        return self._inbox.qsize(), self._inbox_bytes
+
     async def answer(self) -> str:
         """Returns the SDP answer, with every candidate, and attaches to the session. Raises `WireError` on an offer
         that cannot be used after all. On any failure, and when cancelled, `close` is to be called."""

@@ -53,6 +53,11 @@ class Outbox:
         self.has_more = False
         """Whether the last `take` stopped at a bound."""
 
+    @property
+    def told(self) -> tuple[int, int]:
+        """Private messages that wait: how many, and their bytes."""
+        return len(self._told), self._told_bytes
+
     def start(self, cursor: int) -> None:
         """Sets the number after which entries are sent. What was told before that goes first."""
         self._cursor = self._known = cursor

@@ -27,6 +27,11 @@ class CallDoor:
         """Calls that are not gone, connected or not."""
         return len(self._calls)
 
+    def unread(self) -> tuple[int, int, int]:
+        """Returns the events of all calls that nobody has read yet: how many, and their bytes; none is dropped."""
+        sizes = [call.unread for call in self._calls.values()]
+        return sum(count for count, _ in sizes), sum(size for _, size in sizes), 0
+
     def find(self, call_id: str) -> Call | None:
         """Returns a call that is not gone."""
         return self._calls.get(call_id)

@@ -53,6 +53,11 @@ class WebSocketLink:
         return self._kind
 
     @property
+    def told(self) -> tuple[int, int]:
+        """Private messages that wait: how many, and their bytes."""
+        return self._outbox.told
+
+    @property
     def playout(self) -> Playout | None:
         return None
 

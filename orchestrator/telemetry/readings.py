@@ -1,0 +1,104 @@
+"""What a running server is asked at each scrape: its sessions, jobs, workers, buffers and its own process.
+
+Everything here is read on the event loop in one go, so it is numbers that exist already: nothing is counted for it. The
+parts beside this package (doors, workers, recordings) are seen through the little that is asked of them.
+"""
+
+import asyncio
+import gc
+import os
+import resource
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from orchestrator.observability import names
+from orchestrator.observability.inventory import Inventory
+from orchestrator.scheduling.dispatcher import Dispatcher
+from orchestrator.sessions.registry import Registry
+from orchestrator.telemetry.meters import Reading, Source
+
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4_096
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerReading:
+    """A worker process now. `starts` counts the first one too."""
+
+    worker_id: str
+    is_ready: bool
+    starts: int
+    memory_bytes: int
+    cpu_s: float
+
+
+def process() -> Iterator[Reading]:
+    """Reads the server's own process."""
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    yield names.MEMORY, {}, _resident_bytes(usage)
+    yield names.CPU, {"cpu.mode": "user"}, usage.ru_utime
+    yield names.CPU, {"cpu.mode": "system"}, usage.ru_stime
+    for generation, counts in enumerate(gc.get_stats()):
+        yield names.GC, {"cpython.gc.generation": generation}, counts["collections"]
+    yield names.TASKS, {}, len(asyncio.all_tasks())
+
+
+def jobs(dispatcher: Dispatcher) -> Source:
+    """Returns what reads the work that waits and runs."""
+
+    def read() -> Iterator[Reading]:
+        told = dispatcher.statistics()
+        for kind, count in told.scheduler.queued.items():
+            yield names.QUEUED, {"chorale.kind": kind}, count
+        for kind, count in told.scheduler.running.items():
+            yield names.RUNNING, {"chorale.kind": kind}, count
+        for level in range(4):
+            yield names.LEVELS, {"chorale.level": level}, told.scheduler.queued_by_level.get(level, 0)
+        yield names.LATE_REPORTS, {}, told.dropped_reports
+
+    return read
+
+
+def workers(states: Callable[[], Sequence[WorkerReading]]) -> Source:
+    """Returns what reads the worker processes."""
+
+    def read() -> Iterator[Reading]:
+        for state in states():
+            about = {"chorale.worker": state.worker_id}
+            yield names.WORKER_UP, about, int(state.is_ready)
+            yield names.WORKER_RESTARTS, about, max(0, state.starts - 1)
+            yield names.WORKER_MEMORY, about, state.memory_bytes
+            yield names.WORKER_CPU, about, state.cpu_s
+
+    return read
+
+
+def sessions(
+    registry: Registry, inventory: Inventory, websockets: Callable[[], int], calls: Callable[[], int]
+) -> Source:
+    """Returns what reads sessions, links and every buffer. The sum over sessions is made once a scrape."""
+
+    def read() -> Iterator[Reading]:
+        yield names.SESSIONS, {}, len(registry)
+        yield names.LINKS, {"chorale.link.kind": "websocket"}, websockets()
+        yield names.LINKS, {"chorale.link.kind": "call"}, calls()
+        readings = inventory.readings()
+        for name, one in readings.items():
+            about = {"chorale.buffer": name}
+            yield names.BUFFER_ITEMS, about, one.items
+            yield names.BUFFER_SIZE, about, one.size_bytes
+            yield names.BUFFER_ITEM_LIMIT, about, one.bound_items
+            yield names.BUFFER_LIMIT, about, one.bound_bytes
+            yield names.BUFFER_DROPPED, about, one.dropped
+        yield names.WINDOWS_DROPPED, {}, readings["detector_windows"].dropped
+
+    return read
+
+
+def _resident_bytes(usage: "resource.struct_rusage") -> int:
+    """Returns what the process has in memory now; where the system does not tell, the most it ever had."""
+    try:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * _PAGE_BYTES
+    except OSError:
+        return usage.ru_maxrss * (1 if sys.platform == "darwin" else 1_024)
