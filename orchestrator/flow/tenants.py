@@ -4,6 +4,7 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from orchestrator.clock import seconds
 from orchestrator.errors import InvalidState
 from orchestrator.flow.limiter import Refusal, RefusalReason
 from orchestrator.flow.token_limiter import Quota, Reservation, Resource, TokenLimiter
@@ -11,9 +12,30 @@ from orchestrator.flow.token_limiter import Quota, Reservation, Resource, TokenL
 Quotas = Mapping[Resource, Quota]
 
 MOST_TENANTS = 100_000
+"""Default bound of the accounts that are kept."""
 
 FULL_RETRY_S = 1.0
 """When to come back where there is no room for another account."""
+
+
+def quotas(
+    llm_tokens: int | None = None,
+    audio_s: float | None = None,
+    requests: int | None = None,
+    window_s: float = 60.0,
+    burst: float = 1.0,
+) -> Quotas:
+    """Returns what may be used in `window_s` seconds; `burst` is the share of it that may be used at once."""
+    limits = {
+        Resource.LLM_TOKENS: llm_tokens,
+        Resource.AUDIO_MS: None if audio_s is None else max(1, round(audio_s * 1000)),
+        Resource.REQUESTS: requests,
+    }
+    return {
+        resource: Quota(limit, seconds(window_s), None if burst >= 1 else max(1, int(limit * burst)))
+        for resource, limit in limits.items()
+        if limit is not None
+    }
 
 
 @dataclass(slots=True)

@@ -1,12 +1,18 @@
 """The configuration as the parts of the server want it: each in its own words and units."""
 
+from collections.abc import Mapping
+
 from orchestrator.clock import ms, seconds
+from orchestrator.flow.policies import LimitSettings
+from orchestrator.flow.tenants import Quotas, TenantLimits, quotas
 from orchestrator.recording.recorder import RecordingSettings
 from orchestrator.recording.writer import Room
+from orchestrator.scheduling.job import Tier
+from orchestrator.scheduling.work import WorkKind
 from orchestrator.sessions.registry import RegistrySettings
 from orchestrator.sessions.rules import DEFAULT_INSTRUCTIONS, SessionRules
 from orchestrator.settings.agreement import consistency_rules
-from orchestrator.settings.schema import IceServer, Server, Settings
+from orchestrator.settings.schema import IceServer, Quota, Server, Settings
 from orchestrator.transports import call
 from orchestrator.transports.server import ServerOptions
 from orchestrator.wire.session import Session
@@ -43,6 +49,38 @@ def registry_settings(settings: Settings) -> RegistrySettings:
     return RegistrySettings(
         defaults, rules, settings.server.max_sessions, sessions.log_events, sessions.log_bytes
     )
+
+
+def limit_settings(settings: Settings) -> Mapping[WorkKind, LimitSettings]:
+    """Returns how many jobs one worker of each kind may have at one time, and by which rule."""
+    return {
+        role: LimitSettings(
+            policy=worker.limit.policy,
+            base=worker.limit.base or worker.parallel,
+            most=worker.parallel,
+            p95_us=ms(worker.limit.p95_ms),
+            slope_us=ms(worker.limit.slope_ms),
+        )
+        for role, worker in settings.workers.by_role().items()
+    }
+
+
+def tenant_limits(settings: Settings, own: Mapping[str, Quotas]) -> TenantLimits | None:
+    """Returns the accounts of what tenants use: by tier, and for those that the key file names by their `own` quotas.
+    None where nothing is bounded for anybody."""
+    limits = settings.limits
+    by_tier: dict[int, Quotas] = {
+        Tier.PLATINUM: _quotas(limits.platinum),
+        Tier.GOLD: _quotas(limits.gold),
+        Tier.SILVER: _quotas(limits.silver),
+    }
+    if not any(by_tier.values()) and not any(own.values()):
+        return None
+    return TenantLimits(by_tier, own, limits.max_tenants)
+
+
+def _quotas(quota: Quota) -> Quotas:
+    return quotas(quota.llm_tokens, quota.audio_s, quota.requests, quota.window_s, quota.burst)
 
 
 def call_settings(settings: Settings) -> call.CallSettings:

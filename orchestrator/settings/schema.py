@@ -13,6 +13,7 @@ Role = Literal["asr", "understand", "llm", "speech"]
 Positive = Annotated[float, Field(gt=0)]
 NotNegative = Annotated[float, Field(ge=0)]
 Count = Annotated[int, Field(ge=1)]
+Amount = Annotated[int, Field(ge=1, le=4_000_000_000)]
 Share = Annotated[float, Field(ge=0, le=1)]
 
 
@@ -203,12 +204,13 @@ class Flow(Section):
 
 
 class Quota(Section):
-    """What one tenant may use in `window_s`; null is no bound."""
+    """What one tenant may use in `window_s`; null is no bound. `burst` is the share of it that may be used at once."""
 
-    llm_tokens: Count | None = None
-    audio_s: Positive | None = None
-    requests: Count | None = None
-    window_s: Positive = 60.0
+    llm_tokens: Amount | None = None
+    audio_s: Annotated[float, Field(gt=0, le=4_000_000)] | None = None
+    requests: Amount | None = None
+    window_s: Annotated[float, Field(ge=1, le=2_678_400)] = 60.0
+    burst: Annotated[float, Field(gt=0, le=1)] = 1.0
 
 
 class Limits(Section):

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from orchestrator.clock import US_PER_S
 from orchestrator.errors import Overloaded, Unauthorized
+from orchestrator.flow.tenants import Quotas
 from orchestrator.ids import random_id
 from orchestrator.scheduling.job import Tier
 
@@ -41,10 +42,11 @@ LOCAL = Principal(tenant="local", tier=Tier.GOLD)
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One entry of the key file; `digest` is the SHA-256 of the key."""
+    """One entry of the key file; `digest` is the SHA-256 of the key. `quotas`: its tenant's own, None: its tier's."""
 
     digest: bytes
     principal: Principal
+    quotas: Quotas | None = None
 
 
 class KeyRing:
@@ -55,6 +57,11 @@ class KeyRing:
 
     def __len__(self) -> int:
         return len(self._keys)
+
+    @property
+    def quotas(self) -> Mapping[str, Quotas]:
+        """The tenants that have quotas of their own, and these."""
+        return {key.principal.tenant: key.quotas for key in self._keys if key.quotas is not None}
 
     @property
     def origins(self) -> frozenset[str]:

@@ -7,12 +7,21 @@ from pathlib import Path
 import yaml
 
 from orchestrator.errors import ConfigError
+from orchestrator.flow.tenants import Quotas, quotas
 from orchestrator.scheduling.job import Tier
 from orchestrator.transports.auth import SECRET_PREFIX, Key, KeyRing, Principal, digest_of
 from orchestrator.transports.origins import check_entry
 
 MIN_KEY_CHARACTERS = 16
-_FIELDS = ("key", "sha256", "tenant", "tier", "origins")
+_FIELDS = ("key", "sha256", "tenant", "tier", "origins", "limits")
+_LIMITS: Mapping[str, tuple[float, float, bool]] = {
+    # least, most, and whether only whole numbers will do
+    "llm_tokens": (1, 4_000_000_000, True),
+    "audio_s": (0.001, 4_000_000, False),
+    "requests": (1, 4_000_000_000, True),
+    "window_s": (1, 2_678_400, False),
+    "burst": (0.001, 1, False),
+}
 _TIERS = {tier.name.lower(): tier for tier in Tier}
 _PUBLISHED = frozenset(
     digest_of(f"sk-example-do-not-use-{form}") for form in ("in-clear", "hashed")
@@ -39,6 +48,7 @@ def read_key_file(path: Path) -> KeyRing:
     read = [key for key in keys if key is not None]
     if len({key.digest for key in read}) < len(read):
         found.append("keys: one key stands in the list twice")
+    found += [f"keys: the limits of {tenant} are not the same for all its keys" for tenant in _torn(read)]
     if found:
         raise ConfigError("\n".join([f"{len(found)} faults in {path}:", *(f"  {fault}" for fault in found)]))
     return KeyRing(read)
@@ -61,9 +71,21 @@ def _read(entry: object, where: str, found: list[str]) -> Key | None:
     if tier is None:
         found.append(f"{where}.tier: expected {', '.join(_TIERS)}")
     origins = _origins(entry.get("origins"), where, found)
+    limits = _limits(entry["limits"], f"{where}.limits", found) if "limits" in entry else None
     if len(found) > before or digest is None or tier is None:
         return None
-    return Key(digest, Principal(str(tenant), tier, origins))
+    return Key(digest, Principal(str(tenant), tier, origins), limits)
+
+
+def _torn(keys: list[Key]) -> list[str]:
+    """Returns the tenants whose keys name different limits: a tenant has one account."""
+    named: dict[str, Quotas] = {}
+    return [
+        tenant
+        for key in keys
+        if key.quotas is not None
+        and named.setdefault(tenant := key.principal.tenant, key.quotas) != key.quotas
+    ]
 
 
 def _digest(entry: Mapping[str, object], where: str, found: list[str]) -> bytes | None:
@@ -96,3 +118,37 @@ def _origins(entries: object, where: str, found: list[str]) -> tuple[str, ...] |
         except ValueError as error:
             found.append(f"{where}.origins.{index}: expected {error}")
     return tuple(checked)
+
+
+def _limits(entry: object, where: str, found: list[str]) -> Quotas | None:
+    """Reads what a tenant may use; `{}` is as much as it likes, whatever its tier may."""
+    if not isinstance(entry, Mapping):
+        found.append(f"{where}: expected a mapping with any of {', '.join(_LIMITS)}")
+        return None
+    before = len(found)
+    found += [f"{where}.{name}: there is no such key" for name in entry if name not in _LIMITS]
+    numbers: dict[str, float] = {}
+    for name, (least, most, whole) in _LIMITS.items():
+        value = entry.get(name)
+        if value is None:
+            continue
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not is_number or not least <= value <= most or (whole and value != int(value)):
+            found.append(
+                f"{where}.{name}: expected {'a whole number' if whole else 'a number'} from {least} to {most}"
+            )
+        else:
+            numbers[name] = value
+    if len(found) > before:
+        return None
+    return quotas(
+        llm_tokens=_whole(numbers.get("llm_tokens")),
+        audio_s=numbers.get("audio_s"),
+        requests=_whole(numbers.get("requests")),
+        window_s=numbers.get("window_s", 60.0),
+        burst=numbers.get("burst", 1.0),
+    )
+
+
+def _whole(value: float | None) -> int | None:
+    return None if value is None else int(value)

@@ -2,8 +2,18 @@
 
 from pathlib import Path
 
+from orchestrator.flow.policies import LimitSettings
+from orchestrator.flow.token_limiter import Quota, Resource
+from orchestrator.scheduling.job import Tier
 from orchestrator.settings import load
-from orchestrator.settings.parts import call_settings, registry_settings, server_options, url_of
+from orchestrator.settings.parts import (
+    call_settings,
+    limit_settings,
+    registry_settings,
+    server_options,
+    tenant_limits,
+    url_of,
+)
 
 
 def test_registry_settings_carry_every_rule_in_microseconds() -> None:
@@ -81,3 +91,47 @@ def test_url_is_one_that_a_browser_on_this_machine_can_open() -> None:
     assert url_of(server, 8080) == "http://127.0.0.1:8080"
     assert url_of(server.model_copy(update={"host": "0.0.0.0"}), 1) == "http://127.0.0.1:1"
     assert url_of(server.model_copy(update={"host": "::1"}), 1) == "http://[::1]:1"
+
+
+def test_limit_settings_are_bounded_by_the_places_of_a_worker() -> None:
+    """Where no base is named it is the worker's places; milliseconds become what the limit counts in."""
+    given = load(
+        None,
+        {
+            "CHORALE_WORKERS__LLM__PARALLEL": "6",
+            "CHORALE_WORKERS__LLM__LIMIT__POLICY": "reference",
+            "CHORALE_WORKERS__LLM__LIMIT__P95_MS": "450",
+            "CHORALE_WORKERS__ASR__PARALLEL": "8",
+            "CHORALE_WORKERS__ASR__LIMIT__BASE": "3",
+        },
+    )
+    limits = limit_settings(given)
+    assert limits["llm"] == LimitSettings("reference", 6, 6, 450_000, 1_000_000)
+    assert (limits["asr"].policy, limits["asr"].base, limits["asr"].most) == ("fixed", 3, 8)
+    assert set(limits) == set(given.workers.by_role())
+
+
+def test_tenant_limits_are_none_where_nothing_is_bounded() -> None:
+    """Without quotas no account is kept, also where a key file takes them away from somebody."""
+    assert tenant_limits(load(None, {}), {}) is None
+    assert tenant_limits(load(None, {}), {"lab": {}}) is None
+
+
+def test_tenant_limits_are_those_of_the_tier_or_the_tenants_own() -> None:
+    """Seconds of sound become milliseconds, and who has limits of its own has only these."""
+    given = load(
+        None,
+        {
+            "CHORALE_LIMITS__SILVER": "{llm_tokens: 500, audio_s: 2, window_s: 10, burst: 0.1}",
+            "CHORALE_LIMITS__MAX_TENANTS": "3",
+        },
+    )
+    own = {"lab": {Resource.REQUESTS: Quota(7)}}
+    limits = tenant_limits(given, own)
+    assert limits is not None
+    assert limits.quotas_of("acme", Tier.SILVER) == {
+        Resource.LLM_TOKENS: Quota(500, 10_000_000, 50),
+        Resource.AUDIO_MS: Quota(2_000, 10_000_000, 200),
+    }
+    assert limits.quotas_of("acme", Tier.GOLD) == {}
+    assert limits.quotas_of("lab", Tier.SILVER) == own["lab"]

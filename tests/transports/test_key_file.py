@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.errors import ConfigError
+from orchestrator.flow.token_limiter import Quota, Resource
 from orchestrator.scheduling.job import Tier
 from orchestrator.transports.auth import KeyRing
 from orchestrator.transports.key_file import read_key_file
@@ -39,6 +40,51 @@ def test_read_key_file_takes_keys_in_clear_and_as_hash(tmp_path: Path) -> None:
     assert lab is not None
     assert (acme.tenant, acme.tier, acme.origins) == ("acme", Tier.PLATINUM, ("https://a.b",))
     assert (lab.tenant, lab.tier, lab.origins) == ("lab", Tier.GOLD, None)
+
+
+def test_read_key_file_takes_limits_of_a_tenant(tmp_path: Path) -> None:
+    """A tenant's own limits hold for all its keys, `{}` takes those of its tier away; who names none is not listed."""
+    other = KEY[:-1]
+    ring = read(
+        "keys:\n"
+        f"- {{key: {KEY}1, tenant: acme, limits: {{llm_tokens: 900, audio_s: 1.5, window_s: 30, burst: 0.5}}}}\n"
+        f"- {{key: {KEY}2, tenant: acme}}\n"
+        f"- {{key: {KEY}3, tenant: lab, limits: {{}}}}\n"
+        f"- {{key: {other}4, tenant: shop}}\n",
+        tmp_path,
+    )
+    window_us = 30_000_000
+    assert ring.quotas == {
+        "acme": {
+            Resource.LLM_TOKENS: Quota(900, window_us, 450),
+            Resource.AUDIO_MS: Quota(1_500, window_us, 750),
+        },
+        "lab": {},
+    }
+
+
+def test_read_key_file_names_faults_of_limits(tmp_path: Path) -> None:
+    """A number that is none, one out of range, an unknown word, and a tenant whose keys disagree."""
+    text = refused(
+        "keys:\n"
+        f"- {{key: {KEY}1, tenant: a, limits: {{llm_tokens: many, audio_s: 0, requests: 1.5, burst: 2, tokens: 5}}}}\n"
+        f"- {{key: {KEY}2, tenant: b, limits: 7}}\n"
+        f"- {{key: {KEY}3, tenant: c, limits: {{requests: true}}}}\n"
+        f"- {{key: {KEY}4, tenant: d, limits: {{requests: 1}}}}\n"
+        f"- {{key: {KEY}5, tenant: d, limits: {{requests: 2}}}}\n",
+        tmp_path,
+    )
+    for fault in (
+        "keys.0.limits.llm_tokens: expected a whole number from 1",
+        "keys.0.limits.audio_s: expected a number from 0.001",
+        "keys.0.limits.requests: expected a whole number",
+        "keys.0.limits.burst: expected a number from 0.001 to 1",
+        "keys.0.limits.tokens: there is no such key",
+        "keys.1.limits: expected a mapping",
+        "keys.2.limits.requests: expected a whole number",
+        "the limits of d are not the same",
+    ):
+        assert fault in text
 
 
 def test_read_key_file_names_every_fault_and_no_key(tmp_path: Path) -> None:
