@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from modalities.audio.segmenter import WINDOW
 from modalities.ports import SPEECH_RATE_HZ, Pcm
 from modalities.text.facts import facts_and_form
 from orchestrator.recording.stage import Company
@@ -35,7 +36,7 @@ from orchestrator.scheduling.work import (
     WordFound,
     WorkKind,
 )
-from orchestrator.sessions.intake import DeliverProbabilities
+from orchestrator.sessions.intake import DeliverProbabilities, Sound
 
 _LOUD = 300.0
 """Mean magnitude of a window of int16 samples that counts as speech."""
@@ -197,20 +198,24 @@ def _spoken(job_id: str, text: str) -> list[Report]:
 class LoudnessDetector:
     """Implements the session's `Detector`: what is loud is speech, told in the next turn of the loop."""
 
-    def stream(self, deliver: DeliverProbabilities) -> "_Stream":
-        return _Stream(deliver)
+    def stream(self, deliver: DeliverProbabilities, sound: Sound) -> "_Stream":
+        return _Stream(deliver, sound)
 
 
 class _Stream:
-    def __init__(self, deliver: DeliverProbabilities) -> None:
+    def __init__(self, deliver: DeliverProbabilities, sound: Sound) -> None:
         self._deliver = deliver
+        self._sound = sound
         self._closed = False
         self.backlog = 0
+        self.passed_over = 0
 
-    def push(self, first_window: int, windows: NDArray[np.int16]) -> None:
-        probabilities = tuple(0.95 if loud else 0.02 for loud in _is_loud(windows).tolist())
+    def push(self, windows: range) -> None:
+        heard = np.empty((len(windows), WINDOW), np.int16)
+        self._sound.read_into(windows.start * WINDOW, heard.reshape(-1))
+        probabilities = tuple(0.95 if loud else 0.02 for loud in _is_loud(heard).tolist())
         self.backlog += len(windows)
-        asyncio.get_running_loop().call_soon(self._tell, first_window, probabilities)
+        asyncio.get_running_loop().call_soon(self._tell, windows.start, probabilities)
 
     def close(self) -> None:
         self._closed = True

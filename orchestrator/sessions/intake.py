@@ -3,9 +3,6 @@
 from collections.abc import Callable
 from typing import Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
 from modalities.audio.frame import bytes_of
 from modalities.audio.phrase_end import PhraseEnd
 from modalities.audio.segmenter import BEGIN_WINDOWS, WINDOW
@@ -30,6 +27,18 @@ class DeliverProbabilities(Protocol):
     ) -> None: ...
 
 
+class Sound(Protocol):
+    """A session's sound, as its ring holds it: written by the event loop, read by the detector's thread beside it."""
+
+    def peek(self, start: int, stop: int) -> tuple[Pcm, ...]:
+        """Returns samples [start, stop) as views of the ring. Raises `LookupError` where they are not held."""
+        ...
+
+    def read_into(self, start: int, view: Pcm) -> None:
+        """Copies samples from `start` on. Raises `Overrun` where they were overwritten, also meanwhile."""
+        ...
+
+
 class DetectorStream(Protocol):
     """One session's stream into the shared voice detector."""
 
@@ -38,8 +47,14 @@ class DetectorStream(Protocol):
         """Windows handed in and not yet judged."""
         ...
 
-    def push(self, first_window: int, windows: NDArray[np.int16]) -> None:
-        """Hands in successive windows, shape (n, 512); probabilities come back by the callback, in order."""
+    @property
+    def passed_over(self) -> int:
+        """Windows that were overwritten before their turn: no probability of them is delivered."""
+        ...
+
+    def push(self, windows: range) -> None:
+        """Hands in windows by their numbers: window n is samples [512 n, 512 (n + 1)) of the sound, which stays where
+        it is. Probabilities come back by the callback, in order."""
         ...
 
     def close(self) -> None:
@@ -50,7 +65,7 @@ class DetectorStream(Protocol):
 class Detector(Protocol):
     """The shared voice detector (design §5.1)."""
 
-    def stream(self, deliver: DeliverProbabilities) -> DetectorStream:
+    def stream(self, deliver: DeliverProbabilities, sound: Sound) -> DetectorStream:
         """Opens a stream; `deliver(first_window, probabilities, phrase_ends)` is called on the event loop."""
         ...
 
@@ -65,7 +80,8 @@ class SpeechIntake:
     """Implements `AudioIntake` for one session.
 
     Full means: sound of a paced source replaces the oldest; of an unpaced one (WebSocket) it is refused with
-    `Overloaded` while an uncommitted buffer or `max_backlog` windows of undetected sound would be lost.
+    `Overloaded` while an uncommitted buffer or sound that nobody has judged would be lost, or beyond `max_backlog`
+    windows of it. The detector gets extents: beside the ring nothing is kept of what waits for it.
     """
 
     def __init__(
@@ -97,7 +113,7 @@ class SpeechIntake:
         self._closed = False
         self.tap: SoundTap | None = None
         self.detecting = True
-        self.dropped_windows = 0
+        self._dropped = 0
 
     @property
     def position(self) -> int:
@@ -114,6 +130,11 @@ class SpeechIntake:
         return 0 if self._stream is None else self._stream.backlog
 
     @property
+    def dropped_windows(self) -> int:
+        """Windows that were never judged, or whose probabilities the session did not take."""
+        return self._dropped + (0 if self._stream is None else self._stream.passed_over)
+
+    @property
     def is_behind(self) -> bool:
         # A quarter of the ring: the longest utterance that ends in what waits must still be held when it is found.
         return self._stream is not None and self._stream.backlog * WINDOW > self._capacity // 4
@@ -122,7 +143,7 @@ class SpeechIntake:
         if self._closed:
             return
         buffer = self._open()
-        if self._stream is not None and self._stream.backlog + len(pcm) // WINDOW > self._max_backlog:
+        if not self._fits(len(pcm)):
             raise Overloaded("sound comes faster than it can be listened to", 1.0)
         self._live = False
         buffer.keep_from(self._kept_from)
@@ -158,10 +179,20 @@ class SpeechIntake:
     def close(self) -> None:
         """Lets the detector and the sound go; what still comes is dropped. Idempotent."""
         self._closed = True
+        self._end_stream()
+        self._buffer = None
+
+    def _fits(self, size: int) -> bool:
+        """Says whether so many samples more can wait for the detector, all in the ring."""
+        backlog = 0 if self._stream is None else self._stream.backlog
+        held = not backlog or (backlog + 1) * WINDOW + size <= self._capacity
+        return held and backlog + size // WINDOW <= self._max_backlog
+
+    def _end_stream(self) -> None:
         if self._stream is not None:
             self._stream.close()
-        self._stream = None
-        self._buffer = None
+            self._dropped += self._stream.passed_over
+            self._stream = None
 
     def _open(self) -> SpeechBuffer:
         if self._buffer is None:
@@ -173,28 +204,24 @@ class SpeechIntake:
         """Hands whole new windows to the detector, or only tells how far the sound has come where nobody detects."""
         position = buffer.position
         if not self.detecting:
-            if self._stream is not None:
-                self._stream.close()
-                self._stream = None
+            self._end_stream()
             self._next_window = -(-position // WINDOW)
             if position - self._reported >= _REPORT_SAMPLES:
                 self._tell(position, self._next_window, ())
             return
         if self._stream is None:
-            self._stream = self._detector.stream(self._judged)
+            self._stream = self._detector.stream(self._judged, buffer)
         self._next_window = max(self._next_window, -(-buffer.oldest // WINDOW))
         count = position // WINDOW - self._next_window
         if count <= 0:
             return
         if self._live and self._stream.backlog >= self._max_live_backlog:
             # A paced source goes on whatever happens: windows that came too late to matter are passed over.
-            self.dropped_windows += count
+            self._dropped += count
             self._next_window += count
             return
-        windows = np.empty(count * WINDOW, dtype=np.int16)
-        buffer.read_into(self._next_window * WINDOW, windows)
         first, self._next_window = self._next_window, self._next_window + count
-        self._stream.push(first, windows.reshape(count, WINDOW))
+        self._stream.push(range(first, self._next_window))
 
     def _judged(
         self, first_window: int, probabilities: tuple[float, ...], phrase_ends: tuple[PhraseEnd, ...] = ()
@@ -233,4 +260,4 @@ class SpeechIntake:
         try:
             self._post(AudioHeard(stop, self._now(), first_window, probabilities, self._live, phrase_ends))
         except Overloaded:
-            self.dropped_windows += len(probabilities)
+            self._dropped += len(probabilities)

@@ -6,13 +6,10 @@ are owed to it. They are judged some at a time, and before the next window that 
 to rest.
 """
 
-from collections import deque
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-
-from modalities.audio.segmenter import WINDOW
 
 FLOOR = 4
 """No sample of a still window is further from zero (-78 dBFS). Of 120 recordings of speech that were made so quiet none
@@ -35,46 +32,53 @@ _NO_SPEECH = 0.05
 
 
 class Stillness:
-    """Follows one stream of windows, all of which come by in order, either through `passes` or through `judged`."""
+    """Follows one stream of windows, all of which come by in order, either through `passes` or through `judged`.
+
+    What is owed it knows by number: the sound stays where it lies.
+    """
 
     __slots__ = ("_owed", "_still")
 
     def __init__(self) -> None:
         self._still = 0
-        self._owed: deque[NDArray[np.int16]] = deque(maxlen=MOST_HELD)
+        self._owed = range(0)
 
-    def passes(self, windows: NDArray[np.int16]) -> bool:
-        """Takes windows, shape (n, 512), that need not be judged now; says whether these need not."""
-        if self._still < SETTLED_WINDOWS or not _is_still(windows):
+    def passes(self, numbers: range, sound: Sequence[NDArray[np.int16]]) -> bool:
+        """Takes windows that need not be judged now; says whether these need not. `sound`: their samples, in pieces."""
+        if self._still < SETTLED_WINDOWS or not all(map(_is_still, sound)):
             return False
         if self._still < REST_WINDOWS:
-            if len(self._owed) + len(windows) > MOST_HELD:
+            if len(self._owed) + len(numbers) > MOST_HELD:
                 return False
-            self._owed.extend(windows)
-        self._still += len(windows)
+            self._owed = range(self._owed.start if self._owed else numbers.start, numbers.stop)
+        self._still += len(numbers)
         return True
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether still windows would pass now."""
+        return self._still >= SETTLED_WINDOWS
 
     @property
     def owes_many(self) -> bool:
         """Whether it is time to judge some of what was passed."""
         return len(self._owed) >= MOST_OWED
 
-    def owed(self) -> NDArray[np.int16]:
-        """Returns, once, the windows that are to be judged before anything else, shape (n, 512)."""
-        owed = np.stack(self._owed) if self._owed else np.empty((0, WINDOW), np.int16)
-        self._owed.clear()
+    def owed(self) -> range:
+        """Returns, once, the windows that are to be judged before anything else."""
+        owed, self._owed = self._owed, range(0)
         return owed
 
     def judged(self, windows: NDArray[np.int16], probabilities: Sequence[float]) -> None:
-        """Notes what the detector made of windows."""
+        """Notes what the detector made of windows, shape (n, 512)."""
         is_still = max(probabilities, default=0.0) < _NO_SPEECH and _is_still(windows)
         self._still = self._still + len(windows) if is_still else 0
 
     def begin(self) -> None:
         """What comes next does not follow what came before."""
         self._still = 0
-        self._owed.clear()
+        self._owed = range(0)
 
 
-def _is_still(windows: NDArray[np.int16]) -> bool:
-    return len(windows) > 0 and int(windows.min()) >= -FLOOR and int(windows.max()) <= FLOOR
+def _is_still(sound: NDArray[np.int16]) -> bool:
+    return len(sound) > 0 and int(sound.min()) >= -FLOOR and int(sound.max()) <= FLOOR

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from modalities.audio.phrase_end import PhraseEnd, PhraseEnds
 from modalities.audio.segmenter import WINDOW
 from modalities.ports import VoiceActivityDetector
-from orchestrator.sessions.intake import DeliverProbabilities
+from orchestrator.buffers.ring import Overrun
+from orchestrator.sessions.intake import DeliverProbabilities, Sound
 from orchestrator.workers.stillness import Stillness
 
 log = logging.getLogger("chorale.detector")
@@ -21,6 +22,8 @@ log = logging.getLogger("chorale.detector")
 MOST_WINDOWS_A_TICK = 64
 """Of one stream: a client that sends minutes at once does not hold up the others for longer than some 10 ms."""
 
+MOST_EXTENTS = 64
+"""Of one stream's windows that wait so many are kept as they came; what comes then joins them, a tick's worth each."""
 
 GATHER_S = 0.01
 """Ticks are so far apart at least: many calls bring windows all the time, and a hop to the thread costs more than what
@@ -32,67 +35,91 @@ class _Work:
     """Windows of one stream that go through the detector together."""
 
     stream: "_Stream"
-    first_window: int
-    windows: NDArray[np.int16]
-    owed: NDArray[np.int16]
+    windows: range
+    owed: range
     """Windows before them that were answered already and are judged for the state's sake."""
+
+    def read(self) -> NDArray[np.int16]:
+        """Returns a copy of all of them, shape (n, 512); of none where the ring does not hold them all any more."""
+        sound = np.empty((len(self.owed) + len(self.windows), WINDOW), np.int16)
+        for numbers, out in ((self.owed, sound[: len(self.owed)]), (self.windows, sound[len(self.owed) :])):
+            try:
+                if numbers:
+                    self.stream.sound.read_into(numbers.start * WINDOW, out.reshape(-1))
+            except Overrun:
+                return sound[:0]
+        return sound
 
 
 @dataclass(frozen=True, slots=True)
 class _Judgement:
-    """What the thread made of a stream's windows."""
+    """What the thread made of a stream's windows, of which it has a copy; `lapped`: they had been overwritten."""
 
-    probabilities: tuple[float, ...]
-    phrase_ends: tuple[PhraseEnd, ...]
+    windows: NDArray[np.int16]
+    probabilities: tuple[float, ...] = ()
+    phrase_ends: tuple[PhraseEnd, ...] = ()
+    lapped: bool = False
 
 
 class _Stream:
-    """One session's queue of windows. Bounded by its owner, which looks at `backlog`."""
+    """One session's queue of windows, by number. Bounded by its owner, which looks at `backlog`."""
 
-    def __init__(self, service: "VoiceActivity", deliver: DeliverProbabilities) -> None:
+    def __init__(self, service: "VoiceActivity", deliver: DeliverProbabilities, sound: Sound) -> None:
         self._service = service
+        self.sound = sound
         self.deliver = deliver
         self.state = service.detector.new_state()
         self.phrase_ends = PhraseEnds()
         self.stillness = Stillness()
-        self.pending: deque[tuple[int, NDArray[np.int16]]] = deque(maxlen=65_536)
+        self.pending: deque[range] = deque(maxlen=65_536)
         self.backlog = 0
+        self.passed_over = 0
         self.expected = -1
         self.closed = False
 
-    def push(self, first_window: int, windows: NDArray[np.int16]) -> None:
-        if self.closed or not len(windows):
+    def push(self, windows: range) -> None:
+        if self.closed or not windows:
             return
-        if self.backlog == 0 and first_window == self.expected and self.stillness.passes(windows):
-            self._pass_over(first_window, windows)
-            if self.stillness.owes_many:
-                self._service.want(self)
-            return
-        self.pending.append((first_window, windows))
+        if self.backlog == 0 and windows.start == self.expected and self.stillness.is_settled:
+            sound = self.sound.peek(windows.start * WINDOW, windows.stop * WINDOW)
+            if self.stillness.passes(windows, sound):
+                self._pass_over(windows, sound)
+                if self.stillness.owes_many:
+                    self._service.want(self)
+                return
         self.backlog += len(windows)
+        last = self.pending[-1] if len(self.pending) >= MOST_EXTENTS else range(0)
+        if last and last.stop == windows.start and len(last) < MOST_WINDOWS_A_TICK:
+            self.pending[-1] = range(last.start, windows.stop)
+        else:
+            self.pending.append(windows)
         self._service.want(self)
 
-    def _pass_over(self, first_window: int, windows: NDArray[np.int16]) -> None:
+    def _pass_over(self, windows: range, sound: tuple[NDArray[np.int16], ...]) -> None:
         """Answers for the detector, here and now: a hop to its thread and back costs more than its answer."""
-        self.expected = first_window + len(windows)
+        self.expected = windows.stop
         silence = (0.0,) * len(windows)
-        self.deliver(first_window, silence, self.phrase_ends.observe(windows, silence, first_window))
+        whole = sound[0] if len(sound) == 1 else np.concatenate(sound)
+        ends = self.phrase_ends.observe(whole.reshape(-1, WINDOW), silence, windows.start)
+        self.deliver(windows.start, silence, ends)
 
     def take(self) -> _Work | None:
         """Returns the next at most 64 windows that follow each other, or none behind those that are owed."""
         if not self.pending:
-            nothing = np.empty((0, WINDOW), np.int16)
-            owes = self.stillness.owes_many
-            return _Work(self, self.expected, nothing, self.stillness.owed()) if owes else None
-        first, windows = self.pending.popleft()
+            return _Work(self, range(0), self.stillness.owed()) if self.stillness.owes_many else None
+        windows = self.pending.popleft()
         if len(windows) > MOST_WINDOWS_A_TICK:
-            self.pending.appendleft((first + MOST_WINDOWS_A_TICK, windows[MOST_WINDOWS_A_TICK:]))
+            self.pending.appendleft(windows[MOST_WINDOWS_A_TICK:])
             windows = windows[:MOST_WINDOWS_A_TICK]
-        if first != self.expected:
-            self.state = self._service.detector.new_state()
-            self.stillness.begin()
-        self.expected = first + len(windows)
-        return _Work(self, first, windows, self.stillness.owed())
+        if windows.start != self.expected:
+            self.begin()
+        self.expected = windows.stop
+        return _Work(self, windows, self.stillness.owed())
+
+    def begin(self) -> None:
+        """What comes next does not follow what the detector remembers."""
+        self.state = self._service.detector.new_state()
+        self.stillness.begin()
 
     def close(self) -> None:
         self.closed = True
@@ -112,8 +139,8 @@ class VoiceActivity:
         self._failing = False
         self._closed = False
 
-    def stream(self, deliver: DeliverProbabilities) -> _Stream:
-        return _Stream(self, deliver)
+    def stream(self, deliver: DeliverProbabilities, sound: Sound) -> _Stream:
+        return _Stream(self, deliver, sound)
 
     def want(self, stream: _Stream) -> None:
         """A stream has windows. While the thread is busy they wait and go with everyone else's next."""
@@ -154,7 +181,7 @@ class VoiceActivity:
 
     def _judge(self, work: list[_Work]) -> list[_Judgement]:
         """In the thread: the k-th windows of all streams in one call each; then how each speaker paused."""
-        sounds = [np.concatenate((w.owed, w.windows)) for w in work]
+        sounds = [w.read() for w in work]
         results: list[list[float]] = [[] for _ in work]
         for k in range(max(map(len, sounds))):
             rows = [i for i, sound in enumerate(sounds) if k < len(sound)]
@@ -164,7 +191,10 @@ class VoiceActivity:
             for row, i in enumerate(rows):
                 work[i].stream.state = states[row]
                 results[i].append(float(probabilities[row]))
-        return [_judgement(w, tuple(result[len(w.owed) :])) for w, result in zip(work, results, strict=True)]
+        return [
+            _judgement(w, sound, tuple(result[len(w.owed) :]))
+            for w, sound, result in zip(work, sounds, results, strict=True)
+        ]
 
     def _judged(self, asked: list[_Work], future: "asyncio.Future[list[_Judgement]]") -> None:
         """Delivers, whatever became of it, and goes on: one bad window must not leave every session deaf."""
@@ -179,14 +209,18 @@ class VoiceActivity:
             if broke is not None:
                 work.stream.expected = -1
         for work, found in () if broke is not None else zip(asked, future.result(), strict=True):
-            if not work.stream.closed and found.probabilities:
-                work.stream.stillness.judged(work.windows, found.probabilities)
-                work.stream.deliver(work.first_window, found.probabilities, found.phrase_ends)
+            if found.lapped:
+                work.stream.passed_over += len(work.windows)
+                work.stream.expected = -1
+            elif not work.stream.closed and found.probabilities:
+                work.stream.stillness.judged(found.windows, found.probabilities)
+                work.stream.deliver(work.windows.start, found.probabilities, found.phrase_ends)
         self._go_on()
 
 
-def _judgement(work: _Work, probabilities: tuple[float, ...]) -> _Judgement:
+def _judgement(work: _Work, sound: NDArray[np.int16], probabilities: tuple[float, ...]) -> _Judgement:
+    windows = sound[len(work.owed) :]
     if not probabilities:
-        return _Judgement((), ())
-    heard = work.stream.phrase_ends.observe(work.windows, probabilities, work.first_window)
-    return _Judgement(probabilities, heard)
+        return _Judgement(windows, lapped=len(sound) < len(work.owed) + len(work.windows))
+    ends = work.stream.phrase_ends.observe(windows, probabilities, work.windows.start)
+    return _Judgement(windows, probabilities, ends)

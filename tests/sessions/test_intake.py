@@ -4,33 +4,35 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
 from modalities.audio.segmenter import WINDOW
 from orchestrator.errors import Overloaded
 from orchestrator.sessions.events import AudioHeard
-from orchestrator.sessions.intake import DeliverProbabilities, SpeechIntake
+from orchestrator.sessions.intake import DeliverProbabilities, Sound, SpeechIntake
 
 
 class Stream:
     """Keeps what it is to judge until the test has it judged; a window's probability is its first sample / 1000."""
 
-    def __init__(self, deliver: DeliverProbabilities) -> None:
+    def __init__(self, deliver: DeliverProbabilities, sound: Sound) -> None:
         self._deliver = deliver
-        self._waiting: list[tuple[int, NDArray[np.int16]]] = []
+        self._sound = sound
+        self._waiting: list[range] = []
         self.closed = False
+        self.passed_over = 0
 
     @property
     def backlog(self) -> int:
-        return sum(len(windows) for _, windows in self._waiting)
+        return sum(map(len, self._waiting))
 
-    def push(self, first_window: int, windows: NDArray[np.int16]) -> None:
-        self._waiting.append((first_window, windows))
+    def push(self, windows: range) -> None:
+        self._waiting.append(windows)
 
     def judge(self) -> None:
         waiting, self._waiting = self._waiting, []
-        for first, windows in waiting:
-            self._deliver(first, tuple(float(w[0]) / 1_000 for w in windows))
+        for windows in waiting:
+            firsts = [self._sound.peek(at * WINDOW, at * WINDOW + 1)[0][0] for at in windows]
+            self._deliver(windows.start, tuple(float(first) / 1_000 for first in firsts))
 
     def close(self) -> None:
         self.closed = True
@@ -45,8 +47,8 @@ class Ears:
         self.full = False
         self.intake = SpeechIntake(self, capacity_s * 16_000, lambda: 7, self._post, max_backlog, max_live)
 
-    def stream(self, deliver: DeliverProbabilities) -> Stream:
-        self.streams.append(Stream(deliver))
+    def stream(self, deliver: DeliverProbabilities, sound: Sound) -> Stream:
+        self.streams.append(Stream(deliver, sound))
         return self.streams[-1]
 
     def hear(self, windows: int, level: int) -> None:
@@ -170,3 +172,32 @@ def test_intake_says_that_it_is_behind_before_unheard_sound_is_overwritten() -> 
     assert 2.5 * 16_000 <= appended <= 3 * 16_000
     ears.streams[-1].judge()
     assert not ears.intake.is_behind
+
+
+def test_intake_refuses_sound_that_would_overwrite_what_nobody_has_judged() -> None:
+    """Whoever does not ask whether it is behind is told, and nothing is lost: what waits for the detector lies in the
+    ring and nowhere else."""
+    ears = Ears(capacity_s=1)
+    window = np.full(WINDOW, 900, dtype=np.int16)
+    taken = 16_000 // WINDOW - 1
+    for _ in range(taken):
+        ears.intake.append(window)
+    with pytest.raises(Overloaded):
+        ears.intake.append(window)
+    ears.streams[-1].judge()
+    ears.intake.append(window)
+    ears.streams[-1].judge()
+    heard = [p for event in ears.events for p in event.probabilities]
+    assert heard == [0.9] * len(heard)
+    assert len(heard) > taken - 4
+
+
+def test_intake_counts_what_the_detector_passed_over() -> None:
+    """Overwritten before their turn: windows that were never judged, also when their stream has ended."""
+    ears = Ears()
+    ears.hear(4, 20)
+    ears.streams[0].passed_over = 3
+    assert ears.intake.dropped_windows == 3
+    ears.intake.detecting = False
+    ears.intake.append(np.zeros(WINDOW, dtype=np.int16))
+    assert ears.intake.dropped_windows == 3

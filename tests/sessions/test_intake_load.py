@@ -3,11 +3,10 @@
 from collections import deque
 
 import numpy as np
-from numpy.typing import NDArray
 
 from modalities.audio.segmenter import WINDOW
 from orchestrator.sessions.events import AudioHeard
-from orchestrator.sessions.intake import MOST_LIVE_WINDOWS, DeliverProbabilities, SpeechIntake
+from orchestrator.sessions.intake import MOST_LIVE_WINDOWS, DeliverProbabilities, Sound, SpeechIntake
 
 CALLS = 32
 STEPS = 60 * 1_000 // 32
@@ -20,7 +19,7 @@ class SlowDetector:
     def __init__(self) -> None:
         self.waiting: deque[tuple[SlowStream, int]] = deque(maxlen=100_000)
 
-    def stream(self, deliver: DeliverProbabilities) -> "SlowStream":
+    def stream(self, deliver: DeliverProbabilities, sound: Sound) -> "SlowStream":
         return SlowStream(self, deliver)
 
     def work(self, windows: int) -> None:
@@ -34,11 +33,12 @@ class SlowStream:
     def __init__(self, service: SlowDetector, deliver: DeliverProbabilities) -> None:
         self.deliver = deliver
         self.backlog = 0
+        self.passed_over = 0
         self._service = service
 
-    def push(self, first_window: int, windows: NDArray[np.int16]) -> None:
+    def push(self, windows: range) -> None:
         self.backlog += len(windows)
-        self._service.waiting.extend((self, first_window + at) for at in range(len(windows)))
+        self._service.waiting.extend((self, window) for window in windows)
 
     def close(self) -> None:
         """Nothing to let go of."""

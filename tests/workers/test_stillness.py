@@ -18,25 +18,50 @@ from orchestrator.workers.stillness import (
 )
 from orchestrator.workers.voice_activity import VoiceActivity
 from tests.modalities.adapters.recordings import recordings
-from tests.workers.test_voice_activity import CountingDetector, judged
+from tests.workers.test_voice_activity import CountingDetector, Mouth, judged
 
 STILL = np.full((1, 512), -FLOOR, np.int16)
 FAINT = np.full((1, 512), FLOOR + 1, np.int16)
 
 
-def settled() -> Stillness:
-    stillness = Stillness()
+class Follower:
+    """A `Stillness` and the number of its next window."""
+
+    def __init__(self) -> None:
+        self.stillness = Stillness()
+        self.next = 0
+
+    def passes(self, *sound: NDArray[np.int16]) -> bool:
+        """Asks for the next windows, whose sound comes in these pieces; goes on behind them where they pass."""
+        numbers = range(self.next, self.next + sum(map(len, sound)))
+        passed = self.stillness.passes(numbers, sound)
+        self.next = numbers.stop if passed else self.next
+        return passed
+
+    def judged(self, window: NDArray[np.int16], probability: float) -> None:
+        self.stillness.judged(window, (probability,))
+        self.next += 1
+
+
+def settled() -> Follower:
+    follower = Follower()
     for _ in range(SETTLED_WINDOWS):
-        assert not stillness.passes(STILL)
-        stillness.judged(STILL, (0.01,))
-    return stillness
+        assert not follower.stillness.is_settled
+        assert not follower.passes(STILL)
+        follower.judged(STILL, 0.01)
+    assert follower.stillness.is_settled
+    return follower
 
 
 def test_still_windows_pass_after_a_second_of_them() -> None:
-    """Not before: what was said a moment ago has to be heard out. One that holds something does not pass."""
-    stillness = settled()
-    assert stillness.passes(STILL)
-    assert not stillness.passes(FAINT)
+    """Not before: what was said a moment ago has to be heard out. One that holds something does not pass, in whichever
+    piece of the ring it lies."""
+    follower = settled()
+    assert follower.passes(STILL)
+    assert not follower.passes(FAINT)
+    assert not follower.passes(STILL, FAINT)
+    assert not follower.passes(FAINT, STILL)
+    assert follower.passes(STILL, STILL)
 
 
 @pytest.mark.parametrize(("window", "probability"), [(FAINT, 0.0), (STILL, 0.3)])
@@ -44,42 +69,42 @@ def test_what_holds_or_may_hold_speech_begins_the_second_anew(
     window: NDArray[np.int16], probability: float
 ) -> None:
     """Whether it is loud, or the detector is in doubt about what is not."""
-    stillness = settled()
-    stillness.judged(window, (probability,))
-    assert not stillness.passes(STILL)
+    follower = settled()
+    follower.judged(window, probability)
+    assert not follower.passes(STILL)
 
 
 def test_what_passed_is_owed_once_and_in_order() -> None:
-    """More than `MOST_HELD` do not pass, and nothing that did is forgotten."""
-    stillness = settled()
-    windows = [np.full((1, 512), number % FLOOR, np.int16) for number in range(MOST_OWED)]
-    assert all(stillness.passes(window) for window in windows)
+    """By its numbers. More than `MOST_HELD` do not pass, and nothing that did is forgotten."""
+    follower = settled()
+    stillness, first = follower.stillness, follower.next
+    assert all(follower.passes(STILL) for _ in range(MOST_OWED))
     assert stillness.owes_many
-    assert np.array_equal(stillness.owed(), np.concatenate(windows))
+    assert stillness.owed() == range(first, first + MOST_OWED)
     assert (len(stillness.owed()), stillness.owes_many) == (0, False)
-    assert stillness.passes(np.repeat(STILL, MOST_HELD, axis=0))
-    assert not stillness.passes(STILL)
-    assert len(stillness.owed()) == MOST_HELD
-    assert not stillness.passes(np.repeat(STILL, MOST_HELD + 1, axis=0))
+    assert follower.passes(np.repeat(STILL, MOST_HELD, axis=0))
+    assert not follower.passes(STILL)
+    assert stillness.owed() == range(first + MOST_OWED, first + MOST_OWED + MOST_HELD)
+    assert not follower.passes(np.repeat(STILL, MOST_HELD + 1, axis=0))
 
 
 def test_nothing_is_owed_once_the_state_has_come_to_rest() -> None:
     """After 40 s, until something is heard."""
-    stillness = settled()
+    follower = settled()
     for _ in range(REST_WINDOWS - SETTLED_WINDOWS):
-        assert stillness.passes(STILL)
-        stillness.owed()
-    assert stillness.passes(STILL)
-    assert len(stillness.owed()) == 0
+        assert follower.passes(STILL)
+        follower.stillness.owed()
+    assert follower.passes(STILL)
+    assert len(follower.stillness.owed()) == 0
 
 
 def test_what_follows_a_hole_has_nothing_before_it() -> None:
     """No second of silence, and nothing owed."""
-    stillness = settled()
-    stillness.passes(STILL)
-    stillness.begin()
-    assert len(stillness.owed()) == 0
-    assert not stillness.passes(STILL)
+    follower = settled()
+    follower.passes(STILL)
+    follower.stillness.begin()
+    assert len(follower.stillness.owed()) == 0
+    assert not follower.passes(STILL)
 
 
 def test_a_muted_stream_is_answered_at_once_and_its_detector_catches_up() -> None:
@@ -89,8 +114,8 @@ def test_a_muted_stream_is_answered_at_once_and_its_detector_catches_up() -> Non
         detector = CountingDetector()
         service = VoiceActivity(detector)
         heard: list[tuple[int, float]] = []
-        stream = service.stream(
-            lambda first, found, ends=(): heard.extend((first + i, p) for i, p in enumerate(found))
+        stream = Mouth(
+            service, lambda first, found, ends=(): heard.extend((first + i, p) for i, p in enumerate(found))
         )
         muted = SETTLED_WINDOWS + MOST_HELD
         for window in range(muted):
@@ -117,7 +142,7 @@ def test_a_detector_misses_nothing_of_silence_that_comes_in_large_pieces(piece: 
         detector = CountingDetector()
         service = VoiceActivity(detector)
         heard: list[int] = []
-        stream = service.stream(lambda first, found, ends=(): heard.extend(range(first, first + len(found))))
+        stream = Mouth(service, lambda first, found, ends=(): heard.extend(range(first, first + len(found))))
         for window in range(SETTLED_WINDOWS):
             stream.push(window, STILL)
             await judged(stream)
@@ -139,7 +164,7 @@ def test_a_muted_streams_detector_is_asked_now_and_then() -> None:
     async def main() -> None:
         detector = CountingDetector()
         service = VoiceActivity(detector)
-        stream = service.stream(lambda first, found, ends=(): None)
+        stream = Mouth(service, lambda first, found, ends=(): None)
         for window in range(SETTLED_WINDOWS):
             stream.push(window, np.zeros((1, 512), np.int16))
             await judged(stream)
@@ -178,7 +203,7 @@ def _plain(detector: SileroDetector, windows: NDArray[np.int16]) -> list[Segment
 async def _found(detector: SileroDetector, windows: NDArray[np.int16]) -> list[SegmentEvent]:
     service, segmenter = VoiceActivity(detector), Segmenter(SegmenterSettings(silence_ms=200))
     found: list[SegmentEvent] = []
-    stream = service.stream(lambda first, heard, ends=(): found.extend(segmenter.observe(heard, first)))
+    stream = Mouth(service, lambda first, heard, ends=(): found.extend(segmenter.observe(heard, first)))
     for number in range(0, len(windows), 8):
         stream.push(number, windows[number : number + 8])
         await judged(stream)

@@ -5,7 +5,7 @@ import threading
 
 from orchestrator.workers.voice_activity import GATHER_S, VoiceActivity
 from tests.virtual_time import run
-from tests.workers.test_voice_activity import CountingDetector, judged, numbered
+from tests.workers.test_voice_activity import CountingDetector, Mouth, judged, numbered
 
 
 def test_voice_activity_has_a_thread_of_its_own() -> None:
@@ -30,7 +30,7 @@ def test_voice_activity_has_a_thread_of_its_own() -> None:
 
         try:
             started.acquire(timeout=30)
-            stream = service.stream(deliver)
+            stream = Mouth(service, deliver)
             for number in range(100):
                 stream.push(number, numbered(number, 1))
                 await asyncio.wait_for(judged(stream), 30)
@@ -61,7 +61,7 @@ def test_voice_activity_gathers_the_windows_of_many_calls() -> None:
             def deliver(first: int, probabilities: tuple[float, ...], phrase_ends: object = ()) -> None:
                 waits_s.extend(loop.time() - sent[first + at] for at in range(len(probabilities)))
 
-            stream = service.stream(deliver)
+            stream = Mouth(service, deliver)
             await asyncio.sleep(0.04 * number / 50)
             for window in range(count):
                 sent[window] = loop.time()
