@@ -28,7 +28,7 @@ ARGS ?=
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help run setup test check lint format types imports unit quick docs-check diagrams bench demo-consistency fit-consistency clients clean distclean
+.PHONY: help run setup test check lint format types imports unit quick docs-check diagrams dashboard bench demo-consistency fit-consistency clients clean distclean
 
 help:  ## list these verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -66,6 +66,9 @@ docs-check: $(DEV)  ## README and docs: links, verbs, commands and diagrams hold
 
 diagrams: $(DEV)  ## draw the state machines in docs/ from their tables
 	$(BIN)/python -m tests.diagrams
+
+dashboard: $(DEV)  ## write the dashboard and the table of metrics from the list of names
+	$(BIN)/python -m tests.configs.dashboard
 
 bench: $(RUNTIME) $(MODELS)  ## list the benchmarks; ARGS="speech --limit 20" runs one
 	$(BIN)/chorale bench $(or $(ARGS),--help)
