@@ -23,13 +23,21 @@ from numpy.typing import NDArray
 
 from benchmarks.load.model import Batches, Decoding, Replies, jittered
 from modalities.adapters.scripted import RecognizerScript, ScriptedEmbedder, ScriptedRecognizer
-from modalities.ports import SPEECH_RATE_HZ, Claim, Clip, Completion, Fits, Prompt, Recognition, ReplyDelta, TextDelta
-from orchestrator.errors import Overloaded
+from modalities.ports import (
+    SPEECH_RATE_HZ,
+    Claim,
+    Clip,
+    Completion,
+    Fits,
+    Prompt,
+    Recognition,
+    ReplyDelta,
+    TextDelta,
+)
 
 log = logging.getLogger(__name__)
 
 TOKEN = " token"
-_RETRY_S = 0.5
 _BEHIND_S = 0.25
 _HEARD = RecognizerScript(texts=("please tell me about the weather of the day after tomorrow",))
 
@@ -81,15 +89,14 @@ class SimulatedLanguageModel:
             return self._decoding.memory_share
 
     def generate(self, prompt: Prompt, emit: Callable[[ReplyDelta], bool]) -> Completion:
-        """Raises `Overloaded` where the simulated memory has no room for the prompt."""
+        """Waits inside while the simulated memory has no room for the prompt."""
         context, output = self._model.length_of(_number_of(prompt))
         if prompt.max_tokens is not None:
             output = min(output, prompt.max_tokens)
         with self._changed:
             self._numbers += 1
             seat = _Seat(f"{self._numbers}", context, output, emit)
-            if not self._decoding.add(seat.key, context, output):
-                raise Overloaded("the simulated accelerator's memory is full", _RETRY_S)
+            self._decoding.add(seat.key, context, output)
             self._seats[seat.key] = seat
             self._changed.notify()
         seat.ended.wait()

@@ -15,7 +15,8 @@ class Plan:
     moment, given in seconds from the start, and its latency counts from then, also where its user was still busy with
     the one before. Those meant for the first `warm_s` are made and not counted. `duration_s` is counted; after it
     users wait `drain_s` for what is open. The first `speaking` users stream sound all the time, from the file `sound`
-    (24 kHz int16), and say one utterance of it per turn. Users take the API `keys` in turn (none: no key).
+    (24 kHz int16), and say it once per turn. Users take the API `keys` in turn (none: no key). A session that has had
+    `turns_per_session` turns is closed, and its user opens another (0: never). `max_tokens` bounds a reply.
     """
 
     port: int
@@ -30,6 +31,8 @@ class Plan:
     keys: tuple[str, ...] = ()
     host: str = "127.0.0.1"
     connect_per_s: int = 200
+    turns_per_session: int = 0
+    max_tokens: int = 0
 
     @property
     def until_s(self) -> float:

@@ -1,4 +1,4 @@
-"""WebSocket frames (RFC 6455 §5.2) at the least cost, without I/O: what thousands of messages a second leave time for."""
+"""WebSocket frames (RFC 6455 §5.2) at the least cost, without I/O: thousands a second leave little time."""
 
 import os
 import struct

@@ -1,7 +1,7 @@
-"""What is compared: each policy is a configuration of the server, and two of them a limit that the server does not have."""
+"""What is compared: each policy is a configuration of the server, two of them with a limit that it does not have."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 Tree = dict[str, Any]
@@ -15,23 +15,74 @@ TIERS = ("platinum", "gold", "gold", "silver", "silver", "silver", "silver", "si
 """Users take these in turn: one of ten is platinum, two are gold, the rest silver."""
 
 
+RATE_SHARE = 0.95
+"""Of the capacity that was measured: what the policies that count arrivals let in."""
+
+WINDOW_S = 5.0
+"""Of the quotas; the plain sliding window has one second, as the token bucket has one second's worth at once."""
+
+
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """`settings` lie over `common`. `door`: a limit of the study's own (`doors`), asked before the server's."""
+    """`settings` lie over what all share, for a server that can answer so many turns a second. `door`: a limit of the
+    study's own (`doors`) in the place of the server's quotas."""
 
     name: str
     about: str
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    settings: Callable[[float], Tree]
     door: str = ""
 
 
-_OPEN: Tree = {
-    "flow": {
+def _open(capacity: float) -> Tree:
+    """No bound that this study could reach."""
+    flow = {
         "max_jobs": 100_000, "max_waiting": 100_000, "watermark": "fixed", "share": 1.0, "shedding": False,
         "slo_error_rate": 1.0,
-    },
-}  # fmt: skip
-"""No bound that this study could reach."""
+    }  # fmt: skip
+    return {"flow": flow}
+
+
+def _fused(capacity: float) -> Tree:
+    """Each tier has its users' share of what is let in."""
+    shares = {tier: TIERS.count(tier) / len(TIERS) for tier in dict.fromkeys(TIERS)}
+    quotas = {
+        tier: {"requests": max(1, round(share * RATE_SHARE * capacity * WINDOW_S)), "window_s": WINDOW_S}
+        for tier, share in shares.items()
+    }
+    return stacked(_open(capacity), {"limits": quotas})
+
+
+def _reference(capacity: float) -> Tree:
+    """The formula over the accelerator's places; about a second of work may wait."""
+    flow = {"max_waiting": max(4, round(capacity)), "watermark": "fixed", "share": 0.85}
+    return stacked(_open(capacity), {"flow": flow, "workers": {"llm": {"limit": {"policy": "reference"}}}})
+
+
+def _best(capacity: float) -> Tree:
+    """What the server does by itself, with a limit that learns."""
+    return {"workers": {"llm": {"limit": {"policy": "gradient"}}}}
+
+
+POLICIES: Mapping[str, Policy] = {
+    policy.name: policy
+    for policy in (
+        Policy("none", "everything is let in, and waits", _open),
+        Policy(
+            "token bucket",
+            "a rate of answers, a second's worth at once",
+            _open,
+            "token_bucket",
+        ),
+        Policy("sliding window", "so many answers in any second", _open, "sliding_window"),
+        Policy("fused", "quotas by tier, by a sliding window", _fused),
+        Policy(
+            "reference",
+            "the reference formula over the accelerator, a short fixed queue before it",
+            _reference,
+        ),
+        Policy("best", "the server's own: gradient limit, adaptive mark, shedding, guard", _best),
+    )
+}
 
 
 def common(seed: int = 1) -> Tree:
@@ -46,7 +97,7 @@ def common(seed: int = 1) -> Tree:
             "llm": {"engine": ENGINE, "options": {"role": "llm", "seed": seed}, "parallel": PARALLEL},
             "speech": None,
         },
-        "logging": {"level": "warning", "format": "json"},
+        "logging": {"level": "info", "format": "json"},
     }  # fmt: skip
 
 
@@ -60,6 +111,10 @@ def stacked(below: Mapping[str, Any], above: Mapping[str, Any]) -> Tree:
     return tree
 
 
-POLICIES: Mapping[str, Policy] = {
-    policy.name: policy for policy in (Policy("none", "everything is let in and waits", _OPEN),)
-}
+def real() -> Tree:
+    """Returns the configuration of the variant with the models that are installed, without a voice."""
+    return {
+        "server": {"max_sessions": MOST_SESSIONS, "max_links": MOST_SESSIONS, "drain_s": 0, "ping_s": 60},
+        "workers": {"speech": None},
+        "logging": {"level": "info", "format": "json"},
+    }

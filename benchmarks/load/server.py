@@ -1,5 +1,5 @@
-"""``python -m benchmarks.load.server CONFIG [DOOR]``: the server as `chorale serve` runs it, with a door of the study's
-own where one is named, and an ear for questions.
+"""``python -m benchmarks.load.server CONFIG [DOOR RATE]``: the server as `chorale serve` runs it, with a door of
+the study's own where one is named, and an ear for questions.
 
 Its URL is the first line of its output; each line ``usage`` of its input is answered with one line of JSON.
 """
@@ -18,6 +18,7 @@ import uvloop
 for _name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):  # as `chorale serve` does
     os.environ.setdefault(_name, "1")
 
+from benchmarks.load import doors  # noqa: E402 - the environment comes first
 from orchestrator import settings  # noqa: E402 - the environment comes first
 from orchestrator.app import Application  # noqa: E402
 from orchestrator.observability import logs  # noqa: E402
@@ -59,12 +60,14 @@ def listen_for_questions(application: Application, loop: asyncio.AbstractEventLo
     loop.call_soon_threadsafe(application.stop)
 
 
-async def serve(config: Path) -> None:
-    """Serves until the end of the input."""
+async def serve(config: Path, door: list[str]) -> None:
+    """Serves until the end of the input; `door` is empty, or the name and rate of one."""
     found = settings.load(config)
     opened = logs.configure(found.logging.level, found.logging.format)
     try:
         application = Application(found)
+        if door:
+            application._dispatcher._tenants = doors.door(door[0], float(door[1]))  # type: ignore[attr-defined]
         ear = threading.Thread(
             target=listen_for_questions, args=(application, asyncio.get_running_loop()), daemon=True
         )
@@ -75,4 +78,4 @@ async def serve(config: Path) -> None:
 
 
 if __name__ == "__main__":
-    uvloop.run(serve(Path(sys.argv[1])))
+    uvloop.run(serve(Path(sys.argv[1]), sys.argv[2:]))

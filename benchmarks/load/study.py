@@ -1,21 +1,22 @@
 """One point of the study: a server with one policy, users at one rate, and what came of it as one row."""
 
 import json
+import re
 import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from benchmarks.load.arrivals import Plan, Seen, Turn, percentile, read_seen
-from benchmarks.load.policies import TIERS, Policy, common, stacked
+from benchmarks.load.policies import RATE_SHARE, TIERS, Policy, common, real, stacked
 from benchmarks.outcome import ROOT, Row
 from benchmarks.sockets import allow_files
 
@@ -54,8 +55,9 @@ class Server:
 
 
 @contextmanager
-def serving(tree: Mapping[str, Any], folder: Path, door: str = "") -> Iterator[Server]:
-    """Runs a server with this configuration and the keys of `TIERS`. Raises `CannotRun`."""
+def serving(tree: Mapping[str, Any], folder: Path, door: Sequence[str] = ()) -> Iterator[Server]:
+    """Runs a server with this configuration and the keys of `TIERS`; `door` is a door's name and rate. Raises
+    `CannotRun`."""
     keys = [{"key": key_of(tier), "tenant": tier, "tier": tier} for tier in dict.fromkeys(TIERS)]
     (folder / "keys.yaml").write_text(yaml.safe_dump({"keys": keys}))
     own = {"server": {"port": 0, "key_file": "keys.yaml"}}
@@ -63,7 +65,7 @@ def serving(tree: Mapping[str, Any], folder: Path, door: str = "") -> Iterator[S
     log = folder / "server.log"
     with log.open("w") as output:
         process = subprocess.Popen(
-            [sys.executable, "-m", "benchmarks.load.server", str(folder / "server.yaml"), *([door] if door else [])],
+            [sys.executable, "-m", "benchmarks.load.server", str(folder / "server.yaml"), *door],
             cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=output, text=True,
         )  # fmt: skip
     try:
@@ -81,7 +83,7 @@ def key_of(tier: str) -> str:
     return f"sk-load-study-{tier}"
 
 
-def crowd(plan: Plan, folder: Path, python: Path, watch: Any = None) -> Seen:
+def crowd(plan: Plan, folder: Path, python: Path, watch: Callable[[], None] = lambda: None) -> Seen:
     """Runs the users of a plan; returns what they saw. `watch` is called once they begin. Raises `CannotRun`."""
     allow_files(2 * plan.users + 256)
     plan_file, result, log = folder / "plan.json", folder / "seen.json", folder / "users.log"
@@ -99,8 +101,7 @@ def crowd(plan: Plan, folder: Path, python: Path, watch: Any = None) -> Seen:
             raise CannotRun(f"the users did not connect:\n{_tail(log)}")
         process.stdin.write(f"{time.monotonic() + 0.5}\n")
         process.stdin.flush()
-        if watch is not None:
-            watch()
+        watch()
         process.wait(timeout=plan.until_s + plan.drain_s + READY_WITHIN_S)
     except subprocess.TimeoutExpired:
         raise CannotRun(f"the users did not end:\n{_tail(log)}") from None
@@ -117,23 +118,44 @@ class Point:
 
     policy: Policy
     load: float
+    capacity: float
     plan: Plan
+    real: bool = False
+
+    @property
+    def tree(self) -> Mapping[str, Any]:
+        """The configuration of its server."""
+        return stacked(real() if self.real else common(self.plan.seed), self.policy.settings(self.capacity))
+
+    @property
+    def key(self) -> dict[str, Any]:
+        """What its row is found again by. The same policy at the same load is another point where the plan, or what is
+        taken for the capacity, is another."""
+        plan = {name: value for name, value in asdict(self.plan).items() if name not in _NOT_OF_THE_POINT}
+        return {
+            "policy": self.policy.name, "load": self.load, "capacity": self.capacity, "real": self.real, **plan,
+        }  # fmt: skip
+
+
+_NOT_OF_THE_POINT = {"port", "host", "keys", "sound", "connect_per_s"}
 
 
 def measure(point: Point, python: Path = LOCUST_PYTHON) -> Row:
     """Runs one point on a server of its own; returns its row. Raises `CannotRun`."""
     with tempfile.TemporaryDirectory(prefix="chorale-load-") as place:
         folder = Path(place)
-        tree = stacked(common(point.plan.seed), point.policy.settings)
-        with serving(tree, folder, point.policy.door) as server:
+        door = [point.policy.door, str(RATE_SHARE * point.capacity)] if point.policy.door else []
+        with serving(point.tree, folder, door) as server:
             plan = replace(point.plan, port=server.port, keys=tuple(map(key_of, TIERS)))
+            if plan.speaking:
+                plan = replace(plan, sound=str(utterance(folder)))
             marks: list[dict[str, Any]] = []
             seen = crowd(plan, folder, python, lambda: marks.append(server.usage()))
             marks.append(server.usage())
-            return row(point, plan, seen, marks)
+            return row(point, plan, seen, marks) | {"behind ms": behind_ms(server.log.read_text())}
 
 
-def row(point: Point, plan: Plan, seen: Seen, marks: Sequence[Mapping[str, Any]]) -> Row:
+def row(point: Point, plan: Plan, seen: Seen, marks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Returns the figures of a point. Latencies count from the intended time. A turn that was accepted and has not
     ended counts with the time that it has waited; refused turns have no latency, but a share."""
     counted = [turn for turn in seen.turns if plan.warm_s <= turn.intended_s < plan.until_s]
@@ -152,7 +174,9 @@ def row(point: Point, plan: Plan, seen: Seen, marks: Sequence[Mapping[str, Any]]
         "p50 ms": percentile(first, 0.5),
         "p95 ms": percentile(first, 0.95),
         "p99 ms": percentile(first, 0.99),
-        "p95 done ms": percentile([1_000 * (one.done_s - one.intended_s) for one in done if one.done_s], 0.95),
+        "p95 done ms": percentile(
+            [1_000 * (one.done_s - one.intended_s) for one in done if one.done_s], 0.95
+        ),
         "refused": refused / max(1, len(counted)),
         "unfinished": outcomes["unfinished"],
         "other": len(counted) - len(done) - refused - outcomes["unfinished"],
@@ -169,6 +193,23 @@ def row(point: Point, plan: Plan, seen: Seen, marks: Sequence[Mapping[str, Any]]
         figures[f"{tier} p95 ms"] = percentile(latencies(of, seen.ended_s), 0.95)
         figures[f"{tier} done"] = sum(turn.outcome == "completed" for turn in of) / max(1, len(of))
     return figures
+
+
+def behind_ms(log: str) -> float:
+    """Returns how far the simulated accelerator was behind its time-table at worst, by what it said in the server's log
+    (it says so from a quarter of a second on): then the machine was too small, and the figures are not the model's."""
+    return float(max(map(int, re.findall(r"is (\d+) ms behind its time-table", log)), default=0))
+
+
+def utterance(folder: Path) -> Path:
+    """Writes what speaking users say, a sample of this project's, as 24 kHz int16; returns where."""
+    import soundfile
+    import soxr
+
+    sound, rate_hz = soundfile.read(ROOT / "samples" / "sessions" / "book-a-table.flac", dtype="int16")
+    path = folder / "utterance.pcm"
+    path.write_bytes(soxr.resample(sound, rate_hz, 24_000).astype("<i2").tobytes())
+    return path
 
 
 def latencies(turns: Sequence[Turn], ended_s: float) -> list[float]:

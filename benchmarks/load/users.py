@@ -1,8 +1,8 @@
 """The Locust file: users that hold a session each over a WebSocket, and take their turns when the plan says.
 
-``python -m benchmarks.load.users PLAN RESULT FIRST COUNT`` runs users FIRST to FIRST + COUNT of a plan without Locust's page, as
-the load study does: prints ``connected`` once all are, begins at the CLOCK_MONOTONIC second that it then reads, and
-leaves what it saw in RESULT. With Locust's own page, against a server of yours that runs on port 8080:
+``python -m benchmarks.load.users PLAN RESULT FIRST COUNT`` runs users FIRST to FIRST + COUNT of a plan without Locust's
+page, as the load study does: prints ``connected`` once all are, begins at the CLOCK_MONOTONIC second that it then
+reads, and leaves what it saw in RESULT. With Locust's own page, against a server of yours that runs on port 8080:
 
     CHORALE_LOAD_PORT=8080 locust -f benchmarks/load/users.py -u 100 -r 20
 
@@ -36,7 +36,6 @@ READ_BYTES = 1 << 16
 FRAME_S, RATE_HZ = 0.04, 24_000
 FRAME_BYTES = int(FRAME_S * RATE_HZ) * 2
 _DELTA, _DONE, _ERROR = b'output_text.delta"', b'"response.done"', b'"type":"error"'
-_UPDATE = {"type": "session.update", "session": {"type": "realtime", "output_modalities": ["text"]}}
 
 
 class Crowd:
@@ -48,10 +47,15 @@ class Crowd:
         self.started = gevent.event.Event()
         self.start_s = 0.0
         self.tried = 0
-        self.count = count
+        self.finished = 0
         self.times = plan.times()
         self.sound = Path(plan.sound).read_bytes() if plan.sound else b""
         self.numbers = itertools.count(first)
+
+    @property
+    def end_s(self) -> float:
+        """When nobody waits any more."""
+        return self.plan.until_s + self.plan.drain_s
 
     def start(self, at_s: float) -> None:
         self.start_s = at_s
@@ -109,66 +113,77 @@ class Link:
         return came
 
 
-class Talker(User):  # type: ignore[misc]  # Locust is not installed where types are checked
+class Talker(User):
     """A user. Writes, or where the plan says so speaks."""
 
     crowd: ClassVar[Crowd]
-    due_s = 0.0
-    """When what is sent next was to be sent, but for a turn before it: what holds it up beyond is this process."""
 
     def on_start(self) -> None:
         crowd = self.crowd
         self.number = next(crowd.numbers)
         self.speaks = self.number < crowd.plan.speaking
         self.link: Link | None = None
+        self.reading: gevent.Greenlet | None = None
         self.turn: Turn | None = None
         self.ended = gevent.event.Event()
-        try:
-            self.link = Link(crowd.plan, self.number)
-            self.link.send(_UPDATE)
+        if self._connect() is not None:
             crowd.seen.connected += 1
-        except OSError as fault:
-            crowd.seen.faults.append(f"user {self.number}: {fault}")
         crowd.tried += 1
 
-    @task  # type: ignore[misc]  # as above
+    @task
     def talk(self) -> None:
         """Takes all its turns, then waits for the end of the run."""
         crowd = self.crowd
         crowd.started.wait()
-        times = crowd.times[self.number]
-        if self.link is None:
-            crowd.seen.turns += [Turn(self.number, at_s, outcome="not_connected") for at_s in times]
-        else:
-            reading = gevent.spawn(self._read, self.link)
-            try:
-                self._speak(self.link, times) if self.speaks else self._write(self.link, times)
-            except OSError as fault:
-                crowd.seen.faults.append(f"user {self.number}: {fault}")
-            gevent.sleep(max(0.0, crowd.plan.until_s + crowd.plan.drain_s - crowd.now_s()))
-            reading.kill()
-        gevent.sleep(3_600)
+        try:
+            self._speak(crowd.times[self.number]) if self.speaks else self._write(crowd.times[self.number])
+        except OSError as fault:
+            crowd.seen.faults.append(f"user {self.number}: {fault}")
+        crowd.finished += 1
+        gevent.sleep(86_400)
 
     def on_stop(self) -> None:
         if self.link is not None:
             self.link.close()
 
-    def _write(self, link: Link, times: list[float]) -> None:
+    def _connect(self) -> Link | None:
+        """Opens a session, closing the one before; returns None where that fails."""
+        plan = self.crowd.plan
+        if self.reading is not None:
+            self.reading.kill()
+        if self.link is not None:
+            self.link.close()
+        try:
+            self.link = Link(plan, self.number)
+            most = {"max_output_tokens": plan.max_tokens} if plan.max_tokens else {}
+            session = {"type": "realtime", "output_modalities": ["text"], **most}
+            self.link.send({"type": "session.update", "session": session})
+        except OSError as fault:
+            self.crowd.seen.faults.append(f"user {self.number}: {fault}")
+            self.link = None
+            return None
+        self.reading = gevent.spawn(self._read, self.link)
+        return self.link
+
+    def _write(self, times: list[float]) -> None:
         crowd = self.crowd
+        most = crowd.plan.turns_per_session
         for number, at_s in enumerate(times):
             turn = Turn(self.number, at_s)
             crowd.seen.turns.append(turn)
             waited = crowd.now_s() < at_s
             gevent.sleep(max(0.0, at_s - crowd.now_s()))
+            if (most and number and number % most == 0) or self.link is None:
+                self._connect()
+            if self.link is None:
+                turn.outcome = "not_connected"
+                continue
             self._begin(turn, waited)
             text = f"turn {number} of user {self.number}: what do you think of it?"
-            link.send(
-                {
-                    "type": "conversation.item.create",
-                    "item": {"type": "message", "role": "user", "content": [{"type": "input_text", "text": text}]},
-                }
-            )
-            link.send({"type": "response.create"})
+            content = [{"type": "input_text", "text": text}]
+            item = {"type": "message", "role": "user", "content": content}
+            self.link.send({"type": "conversation.item.create", "item": item})
+            self.link.send({"type": "response.create"})
             if not self._wait_for_end():
                 return
 
@@ -182,20 +197,22 @@ class Talker(User):  # type: ignore[misc]  # Locust is not installed where types
         self.turn = turn
 
     def _wait_for_end(self) -> bool:
-        left_s = self.crowd.plan.until_s + self.crowd.plan.drain_s - self.crowd.now_s()
-        return bool(self.ended.wait(max(0.0, left_s)))
+        return bool(self.ended.wait(max(0.0, self.crowd.end_s - self.crowd.now_s())))
 
-    def _speak(self, link: Link, times: list[float]) -> None:
+    def _speak(self, times: list[float]) -> None:
         """Sends silence in real time, and the utterance in its place when a turn is due: its end is the intended
         time. What comes due meanwhile is said behind it."""
-        crowd = self.crowd
+        crowd, link = self.crowd, self.link
+        if link is None:
+            crowd.seen.turns += [Turn(self.number, at_s, outcome="not_connected") for at_s in times]
+            return
         silence, spoken = bytes(FRAME_BYTES), _frames(crowd.sound)
         waiting = list(times)
         at_s = crowd.now_s()
         saying: list[bytes] = []
         ends: Turn | None = None
         lead_s = len(spoken) * FRAME_S
-        while at_s < crowd.plan.until_s + crowd.plan.drain_s:
+        while at_s < crowd.plan.until_s or (self.turn is not None and at_s < crowd.end_s):
             if not saying and ends is None and waiting and waiting[0] - lead_s <= at_s and self.turn is None:
                 ends = Turn(self.number, max(waiting.pop(0), at_s + lead_s))
                 saying = list(spoken)
@@ -227,7 +244,9 @@ class Talker(User):  # type: ignore[misc]  # Locust is not installed where types
             response = json.loads(text)["response"]
             details = response.get("status_details") or {}
             fault = (details.get("error") or {}).get("code") or details.get("reason")
-            self._end(turn, "completed" if response["status"] == "completed" else str(fault or response["status"]))
+            self._end(
+                turn, "completed" if response["status"] == "completed" else str(fault or response["status"])
+            )
         elif _ERROR in text:
             self._end(turn, str(json.loads(text)["error"].get("code")))
 
@@ -262,7 +281,8 @@ def main(plan_file: str, result_file: str, first: int, count: int) -> None:
     print("connected", flush=True)
     crowd.start(float(gevent.get_hub().threadpool.apply(sys.stdin.readline)))
     cpu_s = time.process_time()
-    gevent.sleep(max(0.0, plan.until_s + plan.drain_s - crowd.now_s()))
+    while crowd.finished < count and crowd.now_s() < crowd.end_s:
+        gevent.sleep(0.1)
     crowd.seen.ended_s = crowd.now_s()
     crowd.seen.cpu_s = time.process_time() - cpu_s
     crowd.seen.write(Path(result_file))
