@@ -1,6 +1,24 @@
-"""What all sessions hold together, in plain numbers: the sum that a scrape of metrics asks for."""
+"""What a session holds, and what all of them hold together in plain numbers: the sum that a scrape asks for."""
 
 from dataclasses import dataclass
+
+from orchestrator.buffers.output_log import LogStatistics
+from orchestrator.sessions.figures import EarlyFigures
+from orchestrator.sessions.inbox import InboxStatistics
+
+
+@dataclass(frozen=True, slots=True)
+class RunnerStatistics:
+    """What one session holds now: entries of its log, events of its inbox, sound on its way to the log (in pieces) and
+    of clients' items (in bytes); `dropped_windows` were never judged."""
+
+    links: int
+    log: LogStatistics
+    inbox: InboxStatistics
+    pieces: int
+    clip_bytes: int
+    dropped_windows: int
+    early: EarlyFigures
 
 
 @dataclass(slots=True)

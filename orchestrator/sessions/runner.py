@@ -4,48 +4,33 @@ import asyncio
 import hmac
 import logging
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import assert_never
 
 from msgspec import structs
 
-from orchestrator.buffers.output_log import LogStatistics, OutputLog
+from orchestrator.buffers.output_log import OutputLog
 from orchestrator.clock import US_PER_S, Clock
 from orchestrator.errors import Overloaded, SessionClosed, WireError
 from orchestrator.scheduling.dispatcher import Dispatcher
-from orchestrator.scheduling.job import Job
-from orchestrator.scheduling.work import Failed, ReplyText, Report, Score, SpeechPiece, Transcribe
+from orchestrator.scheduling.work import ReplyText, Report, SpeechPiece
 from orchestrator.sessions import effects as do
 from orchestrator.sessions import events as on
 from orchestrator.sessions.clips import ClipStore, named, unwritten_sound
-from orchestrator.sessions.figures import EarlyFigures
-from orchestrator.sessions.holdings import Holdings
-from orchestrator.sessions.inbox import Inbox, InboxStatistics
+from orchestrator.sessions.holdings import Holdings, RunnerStatistics
+from orchestrator.sessions.inbox import Inbox
 from orchestrator.sessions.intake import Detector, SpeechIntake
 from orchestrator.sessions.links import Link, LinkKind, LogEntry, LoggedAudio, LoggedEvent
 from orchestrator.sessions.rules import SessionRules
 from orchestrator.sessions.session import Session
 from orchestrator.sessions.states import Life
+from orchestrator.sessions.submitting import Submitting
 from orchestrator.sessions.tap import Recorder
 from orchestrator.wire import codec
 from orchestrator.wire.client import AnyClientEvent, CreateItem, UpdateSession
 from orchestrator.wire.session import Session as SessionView
 
 log = logging.getLogger("chorale.session")
-
-
-@dataclass(frozen=True, slots=True)
-class RunnerStatistics:
-    """What one session holds now: entries of its log, events of its inbox, sound on its way to the log (in pieces) and
-    of clients' items (in bytes); `dropped_windows` were never judged."""
-
-    links: int
-    log: LogStatistics
-    inbox: InboxStatistics
-    pieces: int
-    clip_bytes: int
-    dropped_windows: int
-    early: EarlyFigures
 
 
 class SessionRunner:
@@ -83,6 +68,7 @@ class SessionRunner:
         self._intake = SpeechIntake(detector, int(rules.buffer_s * 16_000), self._now, self._inbox.put_nowait)
         self._tap = recorder.open(view, rules, self._tag, secret) if recorder is not None else None
         self._intake.tap = self._tap
+        self._jobs = Submitting(view.id, dispatcher, self._intake, self._clips, self._origin, self._answer)
         self._dispatcher.listen(view.id, self._deliver)
 
     # -- what doors see (SessionPort) -------------------------------------------------------------------------------
@@ -283,7 +269,7 @@ class SessionRunner:
                     self._told += 1
                     link.tell(codec.encode(effect.event, f"event_{self._tag}_p{self._told}"))
             case do.Start():
-                self._start(effect.job)
+                self._jobs.start(effect.job, self._heart.turn.id)
             case do.Cancel():
                 self._dispatcher.cancel(effect.job_id)
                 for key in [key for key in self._pieces if key[0] == effect.job_id]:
@@ -325,28 +311,6 @@ class SessionRunner:
                 except Overloaded:
                     log.warning("playout full, sound dropped", extra={"session": self.id})
 
-    def _start(self, job: Job) -> None:
-        work = job.work
-        if isinstance(work, Transcribe | Score):
-            try:
-                audio = (
-                    self._clips.sound(work.clip) if work.clip else self._intake.extent(work.start, work.stop)
-                )
-            except LookupError:
-                failed = Failed(job.id, "audio_gone", "The sound is no longer held by the server.")
-                self._inbox.put_nowait(on.ReportCame(failed))
-                return
-            work = structs.replace(work, audio=audio)
-        self._dispatcher.submit(
-            structs.replace(
-                job,
-                work=work,
-                created_us=job.created_us + self._origin,
-                deadline_us=job.deadline_us + self._origin,
-                due_us=job.due_us + self._origin,
-            )
-        )
-
     def _deliver(self, report: Report) -> None:
         """Takes a report from the dispatcher; its sound stays here, the heart sees only how much there is.
 
@@ -361,6 +325,9 @@ class SessionRunner:
             self._go_straight(event)
         else:
             self._inbox.put_nowait(event)
+
+    def _answer(self, report: Report) -> None:
+        self._inbox.put_nowait(on.ReportCame(report))
 
     def _go_straight(self, event: on.ReportCame) -> None:
         try:
