@@ -16,6 +16,7 @@ from orchestrator.errors import ChoraleError, ConfigError
 from orchestrator.settings.layers import read_yaml
 from orchestrator.settings.schema import LlmWorker, Role, Settings, UnderstandWorker, Worker, usable_cores
 from orchestrator.workers.engines import DOMAIN, LANGUAGE_MODEL
+from orchestrator.workers.resources import machine_memory
 from orchestrator.workers.spec import WorkerSpec
 
 _ADAPTER_ROLES: dict[Role, registry.Role] = {
@@ -27,6 +28,8 @@ _ADAPTER_ROLES: dict[Role, registry.Role] = {
 
 MODEL_WITHIN_MS = 1_200
 """What a language model has to understand a text; then the nearest example is taken."""
+
+MIB = 1 << 20
 
 DEFAULT_DOMAIN = Path(__file__).parents[2] / "configs" / "domains" / "default.yaml"
 """Ships beside the packages in a checkout; an installed wheel has none and finds general slots only."""
@@ -48,9 +51,11 @@ def as_installed(settings: Settings) -> Settings:
 def worker_specs(settings: Settings) -> tuple[WorkerSpec, ...]:
     """Returns what the pool is made of. Raises the one fault that was found, or a `ConfigError` that lists several."""
     specs, faults = [], []
-    for role, worker in settings.workers.by_role().items():
+    roles = settings.workers.by_role()
+    share_bytes = machine_memory() // max(1, sum(worker.count for worker in roles.values()))
+    for role, worker in roles.items():
         try:
-            specs.append(worker_spec(role, worker, settings.models.allow_download))
+            specs.append(worker_spec(role, worker, settings.models.allow_download, share_bytes))
         except ChoraleError as error:
             faults.append(error)
     if len(faults) == 1:
@@ -60,8 +65,11 @@ def worker_specs(settings: Settings) -> tuple[WorkerSpec, ...]:
     return tuple(specs)
 
 
-def worker_spec(role: Role, worker: Worker, allow_download: bool = False) -> WorkerSpec:
-    """Returns one role's processes. Raises `ModelMissing`; `ConfigError` on an unknown engine or option."""
+def worker_spec(
+    role: Role, worker: Worker, allow_download: bool = False, memory_bytes: int = 0
+) -> WorkerSpec:
+    """Returns one role's processes, each with `memory_bytes` unless the configuration says how much. Raises
+    `ModelMissing`; `ConfigError` on an unknown engine or option."""
     threads = worker.threads_on(usable_cores())
     return WorkerSpec(
         kind=role,
@@ -70,6 +78,7 @@ def worker_spec(role: Role, worker: Worker, allow_download: bool = False) -> Wor
         threads=threads,
         count=worker.count,
         parallel=worker.parallel,
+        memory_bytes=worker.memory_mb * MIB if worker.memory_mb is not None else memory_bytes,
     )
 
 

@@ -38,6 +38,7 @@ from orchestrator.workers.frames import (
     frame_length,
     to_worker,
 )
+from orchestrator.workers.memory import MemoryGauge
 from orchestrator.workers.outbox import Outbox
 
 THREAD_VARIABLES = (
@@ -69,7 +70,9 @@ def main(pipe_number: int, parent: int) -> None:
     outbox.put(Loading())
     desk = Desk(configure.kind in BATCHED_KINDS)
     _in_background("reader", _read, pipe, desk)
-    _in_background("heart", _beat, outbox, configure.beat_s)
+    gauge = MemoryGauge(configure.memory_bytes)
+    _in_background("heart", _beat, outbox, gauge, configure.beat_s)
+    _in_background("memory", gauge.run)
     craft = _start(configure, outbox)
     extra = 0 if configure.kind in BATCHED_KINDS else configure.parallel - 1
     for number in range(extra):
@@ -154,9 +157,9 @@ def _exactly(pipe: socket.socket, size: int) -> bytearray:
     return buffer
 
 
-def _beat(outbox: Outbox, beat_s: float) -> None:
+def _beat(outbox: Outbox, gauge: MemoryGauge, beat_s: float) -> None:
     while True:
-        outbox.put(Beat())
+        outbox.put(Beat(gauge.share))
         time.sleep(beat_s)
 
 

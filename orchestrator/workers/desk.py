@@ -7,15 +7,20 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from modalities.errors import EndpointFailed, ModalityError
+from orchestrator.clock import MonotonicClock
 from orchestrator.errors import ChoraleError, Overloaded
 from orchestrator.scheduling.kinds import KIND_NAMES
 from orchestrator.scheduling.splice import ends_a_job
 from orchestrator.scheduling.work import Failed, Report, WorkKind, kind_of
-from orchestrator.workers.frames import Task
+from orchestrator.workers.frames import Task, Worked
 
 log = logging.getLogger(__name__)
 
 Tell = Callable[[Report], None]
+TellAll = Callable[[Report | Worked], None]
+Now = Callable[[], int]
+
+_CLOCK = MonotonicClock()  # one clock for all processes of a machine
 Wanted = Callable[[str], bool]
 
 MOST_TASKS = 256
@@ -79,15 +84,19 @@ class Desk:
             self._cancelled.discard(job_id)
 
 
-def serve(craft: Craft, desk: Desk, tell: Tell) -> None:
+def serve(craft: Craft, desk: Desk, tell: TellAll, now: Now = _CLOCK.now_us) -> None:
     """Does what lies on the desk, for ever. Every task ends with exactly one last report."""
     while True:
-        attempt(craft, desk.take(), desk, tell)
+        attempt(craft, desk.take(), desk, tell, now)
 
 
-def attempt(craft: Craft, tasks: Sequence[Task], desk: Desk, tell: Tell) -> None:
-    """Does one batch. Where it fails as a whole, its members are tried one by one: only the guilty one fails."""
+def attempt(craft: Craft, tasks: Sequence[Task], desk: Desk, tell: TellAll, now: Now = _CLOCK.now_us) -> None:
+    """Does one batch. Where it fails as a whole, its members are tried one by one: only the guilty one fails.
+
+    Just before a task's last report it tells when the task was worked on, unless nobody wanted it any more by then.
+    """
     left = {task.job_id: task for task in tasks}
+    began_us = now()
 
     def tell_on(report: Report) -> None:
         if report.job_id not in left:
@@ -95,15 +104,18 @@ def attempt(craft: Craft, tasks: Sequence[Task], desk: Desk, tell: Tell) -> None
         if ends_a_job(report):
             del left[report.job_id]
             desk.done(report.job_id)
+            if report.job_id in begun:
+                tell(Worked(report.job_id, began_us, now()))
         tell(report)
 
     wanted = [task for task in tasks if desk.wanted(task.job_id)]
+    begun = {task.job_id for task in wanted}
     fault: Failed | None = None
     if wanted:
         fault = _faults_of(craft, wanted, tell_on, desk)
     if fault is not None and len(wanted) > 1:
         for task in [task for task in wanted if task.job_id in left]:
-            attempt(craft, [left.pop(task.job_id)], desk, tell)
+            attempt(craft, [left.pop(task.job_id)], desk, tell, now)
     for job_id in list(left):
         if fault is not None and desk.wanted(job_id):
             tell_on(Failed(job_id, fault.code, fault.message, fault.retry_after_s))

@@ -19,7 +19,8 @@ LARGEST_FRAME_BYTES = 64 << 20
 class Configure(Struct, frozen=True, tag="configure"):
     """The first frame: what this worker is. `options` are the engine's own, `beat_s` is the time between beats.
 
-    `environment` is set before any library of the engine is imported.
+    `environment` is set before any library of the engine is imported. `memory_bytes` is what the process may use of the
+    machine's memory; 0: nobody knows.
     """
 
     kind: WorkKind
@@ -30,6 +31,7 @@ class Configure(Struct, frozen=True, tag="configure"):
     niceness: int
     beat_s: float
     environment: dict[str, str]
+    memory_bytes: int = 0
 
 
 class Task(Struct, frozen=True, array_like=True):

@@ -8,7 +8,7 @@ from orchestrator.scheduling.dispatcher import WorkerEvents
 from orchestrator.scheduling.job import Job
 from orchestrator.scheduling.plan import FreeSlots
 from orchestrator.scheduling.work import Report, WorkKind
-from orchestrator.workers.process import WorkerProcess
+from orchestrator.workers.process import WorkerProcess, WorkTimes
 from orchestrator.workers.spec import PoolSettings, WorkerState
 from orchestrator.workers.supervision import Phase
 
@@ -23,6 +23,7 @@ class WorkerPool:
         self._clock = clock
         self._progress = progress
         self._listener: WorkerEvents | None = None
+        self._times: WorkTimes | None = None
         self._settling = asyncio.Event()
         self._processes = {
             f"{spec.kind}-{number}": WorkerProcess(
@@ -68,14 +69,19 @@ class WorkerPool:
         """Returns every worker's state now, with its memory and processor time."""
         return [process.state() for process in self._processes.values()]
 
+    def memory_shares(self) -> Mapping[str, float | None]:
+        """Returns what every worker has in use of its memory, None where it has not told."""
+        return {worker_id: process.memory_share for worker_id, process in self._processes.items()}
+
     # --- Workers ------------------------------------------------------------------------------------------------------
 
     def listen(self, events: WorkerEvents) -> None:
         self._listener = events
+        self._times = events if isinstance(events, WorkTimes) else None
 
     def free(self) -> Mapping[str, FreeSlots]:
         return {
-            worker_id: FreeSlots(process.spec.kind, process.room)
+            worker_id: FreeSlots(process.spec.kind, process.room, _free(process.memory_share))
             for worker_id, process in self._processes.items()
             if process.room
         }
@@ -96,6 +102,10 @@ class WorkerPool:
         if self._listener is not None:
             self._listener.reported(worker_id, report)
 
+    def worked(self, worker_id: str, job_id: str, began_us: int, ended_us: int) -> None:
+        if self._times is not None:
+            self._times.worked(worker_id, job_id, began_us, ended_us)
+
     def lost(self, worker_id: str) -> None:
         if self._listener is not None:
             self._listener.lost(worker_id)
@@ -115,6 +125,11 @@ class WorkerPool:
         is_down = process.phase in (Phase.WAITING, Phase.BROKEN)
         if is_down and self._listener is not None and self.hopeless(process.spec.kind):
             self._listener.gave_up(process.spec.kind)
+
+
+def _free(memory_share: float | None) -> float:
+    """Returns the free share of a worker's memory; one that has not told counts as empty."""
+    return 1.0 if memory_share is None else max(0.0, 1.0 - memory_share)
 
 
 def _line(process: WorkerProcess, took_s: float) -> str:

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from orchestrator.clock import Clock, seconds
 from orchestrator.errors import InvalidState
@@ -51,7 +51,16 @@ _LAST_WORDS_S = 0.5
 """How long a process that ended its pipe may take to end itself and to have its last output read."""
 
 
-class ProcessEvents(Protocol):
+@runtime_checkable
+class WorkTimes(Protocol):
+    """Who is told when a job was really worked on."""
+
+    def worked(self, worker_id: str, job_id: str, began_us: int, ended_us: int) -> None:
+        """A job was worked on from then to then (monotonic µs); its last report follows."""
+        ...
+
+
+class ProcessEvents(WorkTimes, Protocol):
     """What a process tells its pool; called on the event loop."""
 
     def reported(self, worker_id: str, report: Report) -> None: ...
@@ -103,6 +112,7 @@ class WorkerProcess:
         self._spawned_us = 0
         self._ready_us: int | None = None
         self._pulse: Pulse | None = None
+        self._memory_share: float | None = None
 
     # --- used by the pool ---------------------------------------------------------------------------------------------
 
@@ -119,6 +129,11 @@ class WorkerProcess:
     def hopeless(self) -> bool:
         """Says whether the process cannot start as things are: work that needs it should fail now, not wait."""
         return self._phase is Phase.BROKEN or self._failed_starts >= _HOPELESS_STARTS
+
+    @property
+    def memory_share(self) -> float | None:
+        """What is in use of its memory, as of its last beat; None where it has not told."""
+        return self._memory_share
 
     @property
     def room(self) -> int:
@@ -158,6 +173,7 @@ class WorkerProcess:
             pid=self._pid,
             memory_bytes=resources.memory_bytes,
             cpu_s=resources.cpu_s,
+            memory_share=self._memory_share,
         )
 
     async def stop(self) -> None:
@@ -194,7 +210,7 @@ class WorkerProcess:
         """Runs the child from its start to its end; whatever happens, no process is left behind."""
         self._starts += 1
         self._spawned_us = self._clock.now_us()
-        self._ready_us = self._pulse = None
+        self._ready_us = self._pulse = self._memory_share = None
         self._end = asyncio.get_running_loop().create_future()
         words = LastWords([*secrets_of(self.spec.options), *secrets_of(dict(os.environ))])
         try:
@@ -268,14 +284,17 @@ class WorkerProcess:
             niceness=self.spec.niceness,
             beat_s=self._times.silence_s / BEATS_PER_SILENCE,
             environment=dict(self.spec.environment),
+            memory_bytes=self.spec.memory_bytes,
         )
 
     def _receive(self, message: FromWorker) -> None:
         if self._pulse is not None:
             self._pulse.heard()
         match message:
-            case Beat() | Worked():
-                pass
+            case Beat():
+                self._memory_share = message.memory_share if message.memory_share >= 0 else None
+            case Worked():
+                self._events.worked(self.worker_id, message.job_id, message.began_us, message.ended_us)
             case Loading():
                 self._move(PhaseEvent.CONFIGURED)
             case Ready():

@@ -16,6 +16,7 @@ class WorkerSpec:
     `options` go to the engine as they are, but for ``domain`` of understanding workers, which is the domain
     dictionary. `threads` is what each process may use, `niceness` how far it steps back for the server (0–19).
     `environment` is set in the process before its engine's libraries are imported (``CUDA_VISIBLE_DEVICES``).
+    `memory_bytes` is what each process may use of the machine's memory, for limits that look at it; 0: nobody knows.
     """
 
     kind: WorkKind
@@ -26,6 +27,7 @@ class WorkerSpec:
     parallel: int = 1
     niceness: int = 5
     environment: Mapping[str, str] = field(default_factory=dict)
+    memory_bytes: int = 0
 
     @property
     def batches(self) -> bool:
@@ -44,7 +46,8 @@ class PoolSettings:
 class WorkerState:
     """One worker process now. `reason` says why it is not ready; `about` what its engine says of itself.
 
-    `memory_bytes` and `cpu_s` are of the living process, 0 where the system does not tell.
+    `memory_bytes` and `cpu_s` are of the living process, 0 where the system does not tell. `memory_share` is what it
+    has in use of its accelerator's memory or of its own budget, None where it has not told.
     """
 
     worker_id: str
@@ -58,3 +61,4 @@ class WorkerState:
     pid: int | None
     memory_bytes: int
     cpu_s: float
+    memory_share: float | None = None

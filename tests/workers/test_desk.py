@@ -1,6 +1,7 @@
 """Tasks in a worker process: batches, cancels, and faults that become reports."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import count
 
 import pytest
 
@@ -8,7 +9,7 @@ from modalities.errors import EndpointFailed, ModalityError
 from orchestrator.errors import Overloaded
 from orchestrator.scheduling.work import Failed, Report, Transcribed, Understand
 from orchestrator.workers.desk import Desk, Tell, Wanted, attempt
-from orchestrator.workers.frames import Task
+from orchestrator.workers.frames import Task, Worked
 
 
 def _tasks(*ids: str) -> tuple[Task, ...]:
@@ -33,11 +34,19 @@ def _answer(tasks: Sequence[Task], tell: Tell, wanted: Wanted) -> None:
         tell(Transcribed(task.job_id, f"in a batch of {len(tasks)}"))
 
 
-def _attempt(do: Callable[[Sequence[Task], Tell, Wanted], None], desk: Desk, *ids: str) -> list[Report]:
+def _attempt_timed(
+    do: Callable[[Sequence[Task], Tell, Wanted], None], desk: Desk, *ids: str, now: Iterator[int]
+) -> list[Report | Worked]:
+    """What is told, with the times; each look at the clock takes the next of `now`."""
     desk.add(_tasks(*ids))
-    told: list[Report] = []
-    attempt(_Craft(do), desk.take(), desk, told.append)
+    told: list[Report | Worked] = []
+    attempt(_Craft(do), desk.take(), desk, told.append, lambda: next(now))
     return told
+
+
+def _attempt(do: Callable[[Sequence[Task], Tell, Wanted], None], desk: Desk, *ids: str) -> list[Report]:
+    told = _attempt_timed(do, desk, *ids, now=count())
+    return [one for one in told if not isinstance(one, Worked)]
 
 
 def _ends(told: list[Report]) -> dict[str, str]:
@@ -68,6 +77,48 @@ def test_desk_cancel_counts_only_for_tasks_that_are_here() -> None:
     assert (desk._open, desk._cancelled) == (set(), set())
 
 
+def test_attempt_tells_when_each_task_was_worked_on_just_before_its_end() -> None:
+    """The members of a batch began together and each ends with its own last report."""
+    told = _attempt_timed(_answer, Desk(batches=True), "a", "b", now=iter([100, 170, 190]))
+    assert told == [
+        Worked("a", 100, 170),
+        Transcribed("a", "in a batch of 2"),
+        Worked("b", 100, 190),
+        Transcribed("b", "in a batch of 2"),
+    ]
+
+
+def test_attempt_failed_work_is_timed_too_and_what_nobody_wanted_is_not() -> None:
+    """A failure took its time; a task that was taken back before it began took none."""
+    desk = Desk(batches=True)
+    desk.add(_tasks("a", "b"))
+    desk.cancel("b")
+
+    def do(tasks: Sequence[Task], tell: Tell, wanted: Wanted) -> None:
+        raise RuntimeError("broken")
+
+    told: list[Report | Worked] = []
+    times = iter([5, 30])
+    attempt(_Craft(do), desk.take(), desk, told.append, lambda: next(times))
+    assert [one for one in told if isinstance(one, Worked)] == [Worked("a", 5, 30)]
+    assert _ends([one for one in told if not isinstance(one, Worked)]) == {
+        "a": "worker_failed",
+        "b": "cancelled",
+    }
+
+
+def test_attempt_tried_again_alone_is_timed_anew() -> None:
+    """Where a batch failed as a whole, the time of a member is that of its own attempt."""
+
+    def do(tasks: Sequence[Task], tell: Tell, wanted: Wanted) -> None:
+        if len(tasks) > 1:
+            raise RuntimeError("too many")
+        _answer(tasks, tell, wanted)
+
+    told = _attempt_timed(do, Desk(batches=True), "a", "b", now=iter([0, 10, 20, 30, 40]))
+    assert [one for one in told if isinstance(one, Worked)] == [Worked("a", 10, 20), Worked("b", 30, 40)]
+
+
 def test_attempt_tells_what_the_engine_tells() -> None:
     """Without faults every task ends with its own report."""
     told = _attempt(_answer, Desk(batches=True), "a", "b")
@@ -80,7 +131,9 @@ def test_attempt_cancelled_tasks_do_not_reach_the_engine_and_still_end() -> None
     desk.add(_tasks("a", "b"))
     desk.cancel("a")
     told: list[Report] = []
-    attempt(_Craft(_answer), desk.take(), desk, told.append)
+    attempt(
+        _Craft(_answer), desk.take(), desk, lambda one: None if isinstance(one, Worked) else told.append(one)
+    )
     assert told == [Transcribed("b", "in a batch of 1"), Failed("a", "cancelled", "taken back")]
 
 

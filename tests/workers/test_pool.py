@@ -8,6 +8,9 @@ from pathlib import Path
 import uvloop
 
 from orchestrator.clock import MonotonicClock
+from orchestrator.scheduling.dispatcher import Dispatcher
+from orchestrator.scheduling.splice import ends_a_job
+from orchestrator.scheduling.work import Report
 from orchestrator.workers.pool import WorkerPool
 from orchestrator.workers.spec import PoolSettings, WorkerSpec
 from orchestrator.workers.supervision import Phase
@@ -136,3 +139,63 @@ def test_pool_works_on_the_server_s_event_loop_too(tmp_path: Path) -> None:
             assert not is_alive(state.pid)
 
     uvloop.run(main())
+
+
+def test_pool_workers_tell_what_share_of_their_memory_they_use(tmp_path: Path) -> None:
+    """A process with a small budget is over it, one with a huge budget has nearly all of it free; what is free goes
+    into the plan. Nothing is known of a worker that never started."""
+
+    async def main() -> None:
+        folder = {"folder": str(tmp_path)}
+        specs = [
+            WorkerSpec("llm", engine("LanguageModel"), folder, memory_bytes=1 << 20),
+            WorkerSpec("understand", engine("Embedder"), folder, memory_bytes=1 << 40),
+            WorkerSpec("speech", engine("missing"), memory_bytes=1 << 30),
+        ]
+        async with house(*specs) as at:
+            await at.until(lambda: sum(share is not None for share in at.pool.memory_shares().values()) == 2)
+            shares = at.pool.memory_shares()
+            small, large = shares["llm-1"], shares["understand-1"]
+            assert small is not None
+            assert large is not None
+            assert small > 1
+            assert 0 < large < 0.01
+            assert shares["speech-1"] is None
+            assert at.state("llm-1").memory_share is not None
+            free = at.pool.free()
+            assert free["llm-1"].free_memory == 0
+            assert 0.99 < free["understand-1"].free_memory < 1
+
+    asyncio.run(main())
+
+
+def test_pool_tells_when_a_job_was_really_worked_on(tmp_path: Path) -> None:
+    """The times are the worker's own, on the clock that this process reads too, and come before the job's end."""
+
+    async def main() -> None:
+        told: list[tuple[str, ...]] = []
+        times: list[tuple[int, int]] = []
+
+        class Listening(Dispatcher):
+            def worked(self, worker_id: str, job_id: str, began_us: int, ended_us: int) -> None:
+                told.append(("worked", worker_id, job_id))
+                times.append((began_us, ended_us))
+
+            def reported(self, worker_id: str, report: Report) -> None:
+                if ends_a_job(report):
+                    told.append(("ended", worker_id, report.job_id))
+                super().reported(worker_id, report)
+
+        async with house(WorkerSpec("llm", engine("LanguageModel"), {"folder": str(tmp_path)})) as at:
+            listening = Listening(at.pool, MonotonicClock())
+            listening.start()
+            at.dispatcher = listening
+            before_us = MonotonicClock().now_us()
+            at.submit("j", "count 3")
+            await at.end_of("j")
+            listening.close()
+        ((began_us, ended_us),) = times
+        assert before_us <= began_us <= ended_us <= MonotonicClock().now_us()
+        assert told == [("worked", "llm-1", "j"), ("ended", "llm-1", "j")]
+
+    asyncio.run(main())

@@ -1,0 +1,130 @@
+"""What share of its memory a worker process has in use: the accelerator's where it works on one, else its own budget's.
+
+Runs in the process itself, which alone knows what its libraries have loaded. No library of an accelerator is loaded to
+find out: a worker that does not use one must not pay for it.
+"""
+
+import importlib
+import logging
+import os
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from orchestrator.workers.resources import resources_of
+
+log = logging.getLogger(__name__)
+
+UNKNOWN = -1.0
+
+EVERY_S = 1.0
+"""How often it is looked at."""
+
+MAPS = Path("/proc/self/maps")
+_DRIVER = "/libcuda.so"
+
+
+class MemoryGauge:
+    """The share as of the last look. A look may wait for a driver, so looks have a thread of their own: a worker whose
+    driver is slow goes on beating."""
+
+    def __init__(self, budget_bytes: int) -> None:
+        """`budget_bytes` is what the process may use of the machine's memory; 0 where nobody knows."""
+        self._budget_bytes = budget_bytes
+        self._share = UNKNOWN
+        self._nvml_works = True
+
+    @property
+    def share(self) -> float:
+        """0 to 1, above 1 where a budget is exceeded; `UNKNOWN` before the first look and where nothing tells."""
+        return self._share
+
+    def run(self) -> None:
+        """Looks once a second, for ever."""
+        while True:
+            self.look()
+            time.sleep(EVERY_S)
+
+    def look(self) -> None:
+        """Looks now: at the accelerator of torch, at that of any other library, or at the process."""
+        share = torch_share()
+        if share is None and self._nvml_works and uses_cuda():
+            share = self._nvml()
+        self._share = budget_share(self._budget_bytes) if share is None else share
+
+    def _nvml(self) -> float | None:
+        try:
+            return nvml_share()
+        except ImportError:
+            self._nvml_works = False
+            log.warning("the accelerator's memory is not known: pip install 'chorale[gpu]'")
+        except (RuntimeError, OSError) as fault:
+            self._nvml_works = False
+            log.warning("the accelerator's memory is not known: %s", fault)
+        return None
+
+
+def torch_share() -> float | None:
+    """Returns the share of the accelerator that torch works on; None where it works on none (yet)."""
+    torch = sys.modules.get("torch")
+    cuda = getattr(torch, "cuda", None)
+    # While another thread imports torch it is there in part.
+    if cuda is None or not hasattr(cuda, "is_initialized") or not cuda.is_initialized():
+        return None
+    device = max(range(cuda.device_count()), key=cuda.memory_reserved)
+    try:
+        free, total = cuda.mem_get_info(device)
+    except RuntimeError as fault:
+        log.warning("torch does not tell the accelerator's memory: %s", fault)
+        return None
+    return float((total - free) / total)
+
+
+def uses_cuda(maps: Path = MAPS) -> bool:
+    """Says whether this process has loaded NVIDIA's driver, for whichever library."""
+    try:
+        return _DRIVER in maps.read_text()
+    except OSError:
+        return False
+
+
+def nvml_share() -> float | None:
+    """Returns the share of the NVIDIA device that this process computes on, None where NVML shows none.
+
+    In a container NVML may not know our process number: then it is the first visible device. Raises `ImportError`
+    without nvidia-ml-py, `RuntimeError` where NVML fails.
+    """
+    nvml = importlib.import_module("pynvml")
+    try:
+        nvml.nvmlInit()
+        try:
+            handles = [nvml.nvmlDeviceGetHandleByIndex(number) for number in range(nvml.nvmlDeviceGetCount())]
+            if not handles:
+                return None
+            mine = [
+                handle
+                for handle in handles
+                if any(one.pid == os.getpid() for one in nvml.nvmlDeviceGetComputeRunningProcesses(handle))
+            ]
+            memory = nvml.nvmlDeviceGetMemoryInfo(mine[0] if mine else _visible(nvml, handles))
+            return float(memory.used / memory.total)
+        finally:
+            nvml.nvmlShutdown()
+    except nvml.NVMLError as fault:
+        raise RuntimeError(str(fault)) from fault
+
+
+def _visible(nvml: Any, handles: Sequence[object]) -> object:  # a module without types
+    """Returns the first device that ``CUDA_VISIBLE_DEVICES`` names, by number or by name."""
+    first = os.environ.get("CUDA_VISIBLE_DEVICES", "").partition(",")[0].strip()
+    if first.isdecimal():
+        return handles[min(int(first), len(handles) - 1)]
+    return nvml.nvmlDeviceGetHandleByUUID(first) if first else handles[0]
+
+
+def budget_share(budget_bytes: int) -> float:
+    """Returns the share of its budget that this process has in use, `UNKNOWN` without one."""
+    used = resources_of(os.getpid()).memory_bytes
+    return used / budget_bytes if budget_bytes and used else UNKNOWN
