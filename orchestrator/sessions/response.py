@@ -28,6 +28,7 @@ _US_PER_CHARACTER = 60_000
 """How long a character sounds, about."""
 
 DoneStatus = Literal["completed", "cancelled", "failed", "incomplete"]
+DoneReason = Literal["turn_detected", "client_cancelled", "max_output_tokens"]
 
 
 @dataclass(slots=True)
@@ -277,7 +278,7 @@ class ResponseRun:
     def end(
         self,
         status: DoneStatus,
-        reason: Literal["turn_detected", "client_cancelled", "max_output_tokens"] | UnsetType = UNSET,
+        reason: DoneReason | UnsetType = UNSET,
         error: wire.ErrorBody | UnsetType = UNSET,
     ) -> list[wire.ServerEvent]:
         """Returns the one ``response.done``."""

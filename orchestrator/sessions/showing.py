@@ -1,9 +1,11 @@
 """A response's items on their way to clients and into the conversation (heart)."""
 
+from msgspec import UNSET, UnsetType
+
 from orchestrator.sessions.conversation import Conversation, Entry
 from orchestrator.sessions.effects import NoteTurn
 from orchestrator.sessions.outbound import Outbound
-from orchestrator.sessions.response import ResponseRun
+from orchestrator.sessions.response import DoneReason, DoneStatus, ResponseRun
 from orchestrator.wire import server as wire
 from orchestrator.wire.items import Item, ItemStatus
 
@@ -32,6 +34,17 @@ class Showing:
                 self._out.emit(wire.ItemDone(item, self._conversation.previous_of(entry.id)))
                 if run.is_truncated and entry.heard is not None:
                     self._conversation.cut(entry.id, entry.heard)
+
+    def end(
+        self,
+        run: ResponseRun,
+        status: DoneStatus,
+        reason: DoneReason | UnsetType = UNSET,
+        error: wire.ErrorBody | UnsetType = UNSET,
+    ) -> None:
+        """Closes what is open of a response, and the response."""
+        self.close(run, "completed" if status == "completed" else "incomplete")
+        self._out.emit(*run.end(status, reason, error))
 
     def note(self, run: ResponseRun) -> None:
         """Once for an answer to a spoken turn: at its first sound, or at its end where it had none."""

@@ -20,7 +20,6 @@ from orchestrator.scheduling.work import (
 )
 from orchestrator.sessions.asking import already_active, check_inputs, reply_work, response_shape
 from orchestrator.sessions.conversation import Conversation, Entry
-from orchestrator.sessions.effects import EmitAudio
 from orchestrator.sessions.figures import TurnTimes
 from orchestrator.sessions.foresight import Foresight
 from orchestrator.sessions.head_start import Guess, HeadStart, Prospect, carry_over
@@ -237,28 +236,15 @@ class Speaker:
         if run.times is not None and run.times.sound_us is None:
             run.times.sound_us = self._out.now
             self._showing.note(run)
-        self._out.do(
-            EmitAudio(
-                run.id,
-                str(run.message_id),
-                run.message_index,
-                0,
-                report.job_id,
-                report.index,
-                run.shape.format,
-            )
-        )
+        self._voicing.send(run, report)
 
     def _maybe_complete(self, run: ResponseRun) -> None:
         if not run.written or run.speaking or run.done:
             return
-        status = run.final_status or "completed"
-        if status == "incomplete":
-            self._showing.close(run, "incomplete")
-            self._out.emit(*run.end("incomplete", reason="max_output_tokens"))
+        if run.final_status == "incomplete":
+            self._showing.end(run, "incomplete", "max_output_tokens")
         else:
-            self._showing.close(run, "completed")
-            self._out.emit(*run.end("completed"))
+            self._showing.end(run, "completed")
         self._leave(run)
 
     # -- ending -----------------------------------------------------------------------------------------------------
@@ -293,8 +279,7 @@ class Speaker:
             if job_id != run.reply_job:
                 self._out.cancel(job_id)
         run.reply_job = None
-        self._showing.close(run, "incomplete")
-        self._out.emit(*run.end(status, reason or UNSET, error or UNSET))
+        self._showing.end(run, status, reason or UNSET, error or UNSET)
         self._leave(run)
 
     def cancel(self, response_id: str | None) -> None:

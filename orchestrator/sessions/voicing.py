@@ -1,7 +1,8 @@
 """Sentences of replies on their way to the synthesiser (heart): how many at a time, and which was begun early."""
 
 from modalities.text.sentences import speakable
-from orchestrator.scheduling.work import Speak
+from orchestrator.scheduling.work import Speak, SpeechPiece
+from orchestrator.sessions.effects import EmitAudio
 from orchestrator.sessions.head_start import Prepared
 from orchestrator.sessions.outbound import Outbound
 from orchestrator.sessions.playback import Playback
@@ -41,6 +42,20 @@ class Voicing:
                 return prepared.job_id
             self._out.cancel(prepared.job_id)
         return self._out.start(work, self._out.rules.speak_within_us, due_in_us=due_in_us)
+
+    def send(self, run: ResponseRun, piece: SpeechPiece) -> None:
+        """Sends a piece of a reply's sound."""
+        self._out.do(
+            EmitAudio(
+                run.id,
+                str(run.message_id),
+                run.message_index,
+                0,
+                piece.job_id,
+                piece.index,
+                run.shape.format,
+            )
+        )
 
     def take_back(self) -> None:
         """Nobody has asked for what is prepared."""
