@@ -16,12 +16,13 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.typing import Subprotocol
 
 from orchestrator.clock import MonotonicClock
+from orchestrator.observability.instrument import Requests
 from orchestrator.sessions.links import SessionRequest
 from orchestrator.transports.auth import Gate, KeyRing, SecretBook
 from orchestrator.transports.entrance import Entrance
 from orchestrator.transports.http import make_app
 from orchestrator.transports.page import read_page
-from orchestrator.transports.routes import Doors, WorkerCondition
+from orchestrator.transports.routes import Doors, Metrics, WorkerCondition
 from orchestrator.transports.server import Server, ServerOptions, listen, make_server
 from orchestrator.transports.websocket import WebSocketDoor
 from tests.transports.fake_sessions import DEFAULTS, FakeDirectory, FakeSession
@@ -81,6 +82,8 @@ def build(
     max_links: int = 100,
     max_secrets: int = 100,
     page: Path | None = None,
+    metrics: Metrics | None = None,
+    requests: Requests | None = None,
 ) -> House:
     """Makes a house; without a ring everyone may come in."""
     clock = MonotonicClock()
@@ -88,7 +91,7 @@ def build(
     calls, readiness = FakeCalls(directory), FakeReadiness()
     entrance = Entrance(Gate(ring, SecretBook(max_secrets)), origins, hosts, clock)
     door = WebSocketDoor(directory, entrance, max_links)
-    doors = Doors(entrance, door, calls, readiness, DEFAULTS, 3_600, clock)
+    doors = Doors(entrance, door, calls, readiness, DEFAULTS, 3_600, clock, metrics, requests)
     app = make_app(doors, read_page(page) if page else {})
     return House(directory, calls, readiness, entrance, door, app)
 
