@@ -4,6 +4,7 @@ The server sends `Configure` first, then `Run` and `Cancel`; a worker answers wi
 then reports; `Beat` comes in between. Sans I/O: this file makes bytes and takes them apart.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -14,6 +15,9 @@ from orchestrator.scheduling.work import Report, Work, WorkKind
 LENGTH_BYTES = 4
 LARGEST_FRAME_BYTES = 64 << 20
 """A length beyond this is no frame but noise on the pipe."""
+
+BLOCK_BYTES = 256 * 1024
+"""What is received at once, at most; most frames are a few hundred bytes."""
 
 
 class Configure(Struct, frozen=True, tag="configure"):
@@ -133,25 +137,39 @@ def from_worker(payload: bytes | bytearray | memoryview) -> FromWorker:
 
 
 class FrameReader:
-    """Puts a stream of bytes together to payloads. Holds at most one frame and what came with its end."""
+    """Takes a stream of bytes as it comes, in place, and shows the frames in it: what is received is not copied again.
 
-    __slots__ = ("_held", "_need")
+    Holds a block of `BLOCK_BYTES`, and for a larger frame one of just its size, until that has come.
+    """
+
+    __slots__ = ("_block", "_home", "_start", "_stop")
 
     def __init__(self) -> None:
-        self._held = bytearray()
-        self._need: int | None = None
+        self._home = self._block = memoryview(bytearray(BLOCK_BYTES))
+        self._start = self._stop = 0
 
-    def feed(self, received: bytes | bytearray | memoryview) -> list[bytes]:
-        """Returns the payloads that are complete now, in order. Raises `BrokenFrame`."""
-        self._held += received
-        payloads = []
-        while (need := self._needed()) is not None and len(self._held) >= LENGTH_BYTES + need:
-            payloads.append(bytes(memoryview(self._held)[LENGTH_BYTES : LENGTH_BYTES + need]))
-            del self._held[: LENGTH_BYTES + need]
-            self._need = None
-        return payloads
+    def buffer(self) -> memoryview:
+        """Returns where the next bytes are to be received, at least one; payloads shown before are over then. Raises
+        `BrokenFrame`."""
+        size = self._size_of_next()
+        if self._start == self._stop or self._start + size > len(self._block):
+            begun = self._block[self._start : self._stop]
+            self._block = self._home if size <= BLOCK_BYTES else memoryview(bytearray(size))
+            self._block[: len(begun)] = begun
+            self._start, self._stop = 0, len(begun)
+        return self._block[self._stop :]
 
-    def _needed(self) -> int | None:
-        if self._need is None and len(self._held) >= LENGTH_BYTES:
-            self._need = frame_length(self._held[:LENGTH_BYTES])
-        return self._need
+    def received(self, size: int) -> Iterator[memoryview]:
+        """Takes `size` bytes that came into `buffer` and yields the payloads that are complete now, in order. Raises
+        `BrokenFrame`."""
+        self._stop += size
+        while self._stop - self._start >= (whole := self._size_of_next()):
+            self._start += whole
+            yield self._block[self._start - whole + LENGTH_BYTES : self._start]
+
+    def _size_of_next(self) -> int:
+        """Returns how long the next frame is, its length included: only that while nothing else is known."""
+        begun = self._block[self._start : self._stop]
+        if len(begun) < LENGTH_BYTES:
+            return LENGTH_BYTES
+        return LENGTH_BYTES + frame_length(begun[:LENGTH_BYTES])

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.workers.frames import Configure, FrameReader, FromWorker, Ready, frame, from_worker
+from tests.workers.feeding import feed
 from tests.workers.house import PATIENCE_S, engine, is_alive
 
 
@@ -41,7 +42,7 @@ def test_child_ends_when_its_pipe_does(tmp_path: Path) -> None:
         reader = FrameReader()
         messages: list[FromWorker] = []
         while not any(isinstance(message, Ready) for message in messages):
-            messages += [from_worker(payload) for payload in reader.feed(ours.recv(4096))]
+            messages += [from_worker(payload) for payload in feed(reader, ours.recv(4096))]
     assert child.wait(PATIENCE_S) == 0
 
 

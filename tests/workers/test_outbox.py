@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from orchestrator.scheduling.work import Replied, ReplyCall, ReplyText, SpeechPiece
 from orchestrator.workers.frames import Beat, FrameReader, FromWorker, from_worker
 from orchestrator.workers.outbox import Outbox
+from tests.workers.feeding import feed
 
 
 @contextmanager
@@ -23,7 +24,7 @@ def _received(pipe: socket.socket) -> list[FromWorker]:
     reader = FrameReader()
     messages: list[FromWorker] = []
     while received := pipe.recv(65_536):
-        messages += [from_worker(payload) for payload in reader.feed(received)]
+        messages += [from_worker(payload) for payload in feed(reader, received)]
     return messages
 
 
@@ -47,7 +48,7 @@ def test_outbox_deltas_leave_one_by_one_while_the_pipe_is_free() -> None:
         reader = FrameReader()
         for text in ("a", "b", "c"):
             outbox.put(ReplyText("j", text))
-            assert [from_worker(one) for one in reader.feed(theirs.recv(1000))] == [ReplyText("j", text)]
+            assert [from_worker(one) for one in feed(reader, theirs.recv(1000))] == [ReplyText("j", text)]
         outbox.close()
 
 
