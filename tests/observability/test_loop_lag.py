@@ -81,3 +81,17 @@ def test_loop_lag_keeps_a_minute() -> None:
         assert lag.statistics().samples == samples
 
     run(test())
+
+
+def test_loop_lag_tells_every_sample() -> None:
+    """Whoever counts them misses none, and hears seconds."""
+    told: list[float] = []
+
+    async def test() -> None:
+        lag = LoopLag(tell=told.append)
+        lag.start()
+        await asyncio.sleep(1.01)
+        lag.close()
+
+    run(test())
+    assert told == pytest.approx([0.0] * 20, abs=1e-6)

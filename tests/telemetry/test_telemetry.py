@@ -1,0 +1,188 @@
+"""What reaches a collector, and what a collector that is bad costs: nothing but what does not fit."""
+
+import asyncio
+import socket
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from orchestrator.clock import MonotonicClock
+from orchestrator.observability.names import every_metric
+from orchestrator.telemetry.options import TelemetrySettings
+from orchestrator.telemetry.shipper import MOST_SPANS
+from orchestrator.telemetry.telemetry import Telemetry
+from tests.telemetry.collector import LONG_S, Collector, collecting
+from tests.telemetry.records import job, reply, turn
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(LONG_S):
+        while not condition():  # noqa: ASYNC110 - it is another thread's doing
+            await asyncio.sleep(0.005)
+
+
+def sending(endpoint: str, test: Callable[[Telemetry], Awaitable[None]], **options: Any) -> Telemetry:
+    """Runs `test` with telemetry that sends to `endpoint`, and stops it."""
+    options = {"every_s": 0.02, **options}
+    telemetry = Telemetry(TelemetrySettings(endpoint=endpoint, **options), MonotonicClock())
+
+    async def main() -> None:
+        telemetry.start()
+        try:
+            await test(telemetry)
+        finally:
+            await telemetry.stop(0.2)
+
+    asyncio.run(main())
+    return telemetry
+
+
+def test_telemetry_sends_turns_and_metrics() -> None:
+    """One trace per turn, with resource and headers, and the metrics by their names."""
+    with collecting() as collector:
+
+        async def test(telemetry: Telemetry) -> None:
+            telemetry.job(job())
+            telemetry.job(reply())
+            telemetry.turn(turn())
+            telemetry.loop_lag(0.001)
+            await until(lambda: len(collector.spans) == 8)
+            await until(lambda: "chorale.event_loop.lag" in collector.metrics)
+
+        sending(collector.endpoint, test, headers={"x-team": "speech"}, service="box")
+        assert collector.resource["service.name"] == "box"
+        assert collector.headers["x-team"] == "speech"
+        (root,) = collector.named("turn")
+        (work, _) = collector.named("work")
+        assert work.end_time_unix_nano - work.start_time_unix_nano == 300_000_000
+        assert {span.trace_id for span in collector.spans} == {root.trace_id}
+        assert abs(root.start_time_unix_nano - time.time_ns()) < 10**9 * 86_400 * 400_000
+        assert collector.metrics <= {spec.name for spec in every_metric()}
+
+
+def test_telemetry_times_are_unix_times() -> None:
+    """A span that ends now, ends now by the collector's clock as well."""
+    with collecting() as collector:
+
+        async def test(telemetry: Telemetry) -> None:
+            now_us = MonotonicClock().now_us()
+            telemetry.turn(turn(began_us=now_us - 1_000, ended_us=now_us))
+            await until(lambda: bool(collector.spans))
+
+        before_ns = time.time_ns()
+        sending(collector.endpoint, test)
+        (root,) = collector.named("turn")
+        assert before_ns - 10**9 < root.end_time_unix_nano < time.time_ns() + 10**9
+
+
+def test_telemetry_sends_what_is_left_when_it_stops() -> None:
+    """Jobs of a turn that never ended are told of too."""
+    with collecting() as collector:
+
+        async def test(telemetry: Telemetry) -> None:
+            telemetry.job(job())
+
+        sending(collector.endpoint, test, every_s=LONG_S)
+        assert len(collector.named("transcribe")) == 1
+
+
+@pytest.mark.parametrize("traces", [True, False])
+def test_telemetry_sends_traces_where_they_are_wanted(traces: bool) -> None:
+    """Without them nothing is kept for them either."""
+    with collecting() as collector:
+
+        async def test(telemetry: Telemetry) -> None:
+            telemetry.job(job(turn=7))
+            telemetry.turn(turn())
+            assert telemetry.jobs_gathered == (1 if traces else 0)
+            await until(lambda: bool(collector.metrics))
+
+        sending(collector.endpoint, test, traces=traces)
+        assert bool(collector.spans) is traces
+
+
+def test_telemetry_with_a_slow_collector_delays_nobody_and_is_bounded() -> None:
+    """While it hangs, 20,000 records are taken, few are held, the rest is counted, and scrapes are answered."""
+    with collecting() as collector:
+        collector.gate.clear()
+
+        async def test(telemetry: Telemetry) -> None:
+            telemetry.turn(turn())
+            await until(lambda: collector.requests > 0)
+            for number in range(10_000):
+                telemetry.job(job(turn=number))
+                telemetry.turn(turn(turn=number))
+            waiting, dropped = telemetry.spans_waiting
+            assert MOST_SPANS * 0.9 < waiting <= MOST_SPANS
+            assert dropped >= 10_000
+            assert telemetry.jobs_gathered == 0
+            assert telemetry.scrape is not None
+            text = (await telemetry.scrape.text()).decode()
+            assert "chorale_turns_total" in text
+            collector.gate.set()
+            await until(lambda: telemetry.spans_waiting[0] == 0)
+
+        sending(collector.endpoint, test, every_s=0.02)
+
+
+@pytest.mark.parametrize("status", [400, 500, 503])
+def test_telemetry_with_a_collector_that_refuses_counts_what_is_lost(status: int) -> None:
+    """Nothing is raised, and what could not be delivered is in the metrics."""
+    with collecting() as collector:
+        collector.status = status
+
+        async def test(telemetry: Telemetry) -> None:
+            telemetry.turn(turn())
+            await until(lambda: telemetry.spans_waiting[1] > 0 or status == 503)
+
+        sending(collector.endpoint, test)
+        assert collector.requests > 0
+        assert not collector.spans
+
+
+def _nobody() -> str:
+    """An address where nobody listens."""
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return f"http://127.0.0.1:{one.getsockname()[1]}"
+
+
+def _deaf(collector: Collector) -> str:
+    collector.gate.clear()
+    return collector.endpoint
+
+
+@pytest.mark.parametrize("kind", ["gone", "deaf"])
+def test_telemetry_stops_in_time_whatever_the_collector_does(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With nobody there, or with somebody who never answers, stopping takes the time that it was given, and not the
+    half minute that the exporter would go on for."""
+    monkeypatch.setattr("orchestrator.telemetry.telemetry.SEND_WITHIN_S", 300.0)
+    with collecting() as collector:
+        endpoint = _nobody() if kind == "gone" else _deaf(collector)
+        took_s: list[float] = []
+
+        async def main() -> None:
+            telemetry = Telemetry(TelemetrySettings(endpoint=endpoint, every_s=0.01), MonotonicClock())
+            telemetry.start()
+            telemetry.turn(turn())
+            await asyncio.sleep(0.05)
+            began_s = time.monotonic()
+            await telemetry.stop(0.5)
+            took_s.append(time.monotonic() - began_s)
+
+        asyncio.run(main())
+        assert (
+            took_s[0] < 4.5
+        )  # the exporter alone would try for five seconds, the SDK's processor for thirty
+
+
+def test_telemetry_without_metrics_or_an_endpoint_has_no_scrape() -> None:
+    """There is nothing to ask then; records cost nothing and break nothing."""
+    telemetry = Telemetry(TelemetrySettings(metrics=False), MonotonicClock())
+    telemetry.job(job())
+    telemetry.turn(turn())
+    assert telemetry.scrape is None
