@@ -19,7 +19,7 @@ from orchestrator.recording.scripted import Meaning, Script, Spoken, loud_extent
 from orchestrator.recording.sound import Delivery
 from orchestrator.recording.stage import MakeCompany, Performed, Tell, perform
 from orchestrator.recording.story import Story, tell
-from orchestrator.recording.written_rules import faults_of, read_rules
+from orchestrator.recording.written_rules import faults_of, read_rules, recorded_rules
 from orchestrator.sessions import events as on
 from orchestrator.sessions.links import LinkKind
 from orchestrator.sessions.rules import SessionRules
@@ -80,7 +80,7 @@ def prepare(scenario: Scenario, folder: Path, read_sound: ReadSound, today: Sess
             journal = load(folder / scenario.journal)
         except OSError as error:
             raise ScenarioFaulty(f"journal: cannot read {scenario.journal}: {error.strerror}") from None
-        rules = read_rules({**journal.header.rules, **scenario.rules}, today)
+        rules = recorded_rules({**journal.header.rules, **scenario.rules}, today)
         script = _script(scenario, ())
         return Prepared(journal.header.session, rules, inputs_of(journal), script)
     kind = LinkKind.CALL if scenario.link == "call" else LinkKind.WEBSOCKET

@@ -10,7 +10,7 @@ from itertools import zip_longest
 from orchestrator.errors import ChoraleError
 from orchestrator.recording.journal import Done, Header, Journal, Standing, Step, standing_of
 from orchestrator.recording.notation import WrittenEffect, write_effect
-from orchestrator.recording.written_rules import read_rules
+from orchestrator.recording.written_rules import recorded_rules
 from orchestrator.sessions.rules import SessionRules
 from orchestrator.sessions.session import Session as Heart
 
@@ -55,7 +55,7 @@ class Replayed:
 def make_heart(header: Header, today: SessionRules | None = None) -> Heart:
     """Returns a heart as the recorded session had one, judged by the code of `today`. Its secret is empty: it is in no
     recording."""
-    return Heart(header.session, read_rules(header.rules, today), header.tag, "", 0)
+    return Heart(header.session, recorded_rules(header.rules, today), header.tag, "", 0)
 
 
 def replay(

@@ -8,7 +8,7 @@ from orchestrator.recording.journal import Journal
 from orchestrator.recording.replay import MOST_DIFFERENCES, Difference, NotReplayable
 from orchestrator.recording.stage import MakeCompany, Tell, perform
 from orchestrator.recording.story import Story, tell
-from orchestrator.recording.written_rules import read_rules
+from orchestrator.recording.written_rules import recorded_rules
 from orchestrator.sessions.rules import SessionRules
 
 _COMPARED = ("chorale.verdict", "chorale.frozen", "chorale.realigned", "chorale.rolled_back", "response.done")
@@ -23,7 +23,7 @@ def rerun(
         blanked = " and ".join(journal.header.redact)
         raise NotReplayable(f"{journal.name}: its {blanked} was blanked: there is nothing to run again")
     header = journal.header
-    rules = read_rules(header.rules, today)
+    rules = recorded_rules(header.rules, today)
     return perform(
         header.session, rules, inputs_of(journal), make, journal.name, header.began, progress
     ).journal

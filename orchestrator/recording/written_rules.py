@@ -15,6 +15,8 @@ _VALUES = (bool, int, float, str, tuple, list, dict, type(None))
 
 Plain = dict[str, Any]
 
+_NOT_YET: Plain = {"abandoned_us": 0, "gives_way": False}
+
 
 def write_rules(rules: object) -> Plain:
     """Returns the numbers, texts and switches of rules, nested as they are."""
@@ -27,6 +29,12 @@ def read_rules(written: Plain, today: SessionRules | None = None) -> SessionRule
     rules = _over(today or SessionRules(), written)
     assert isinstance(rules, SessionRules)
     return rules
+
+
+def recorded_rules(written: Plain, today: SessionRules | None = None) -> SessionRules:
+    """As `read_rules`, for what a recording says. Of rules that it does not know, those that change what hearts do are
+    off: a session that was recorded before they were there went on without them."""
+    return read_rules({**_NOT_YET, **written}, today)
 
 
 def faults_of(written: Plain, rules: object, above: str = "") -> Iterator[str]:

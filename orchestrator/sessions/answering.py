@@ -42,6 +42,12 @@ class Answering:
         self._again = None
         self._owed = self._speaker.interrupt() or self._owed
 
+    def abandon(self) -> None:
+        """Nobody is there to get an answer: what is being made of one stops. One that the server makes by itself, and
+        of which nothing was heard, is made when somebody is back."""
+        self._again = None
+        self.is_due = self._speaker.abandon() or self.is_due
+
     def typed(self) -> None:
         """The user has typed something that is to be answered."""
         self.is_due = True

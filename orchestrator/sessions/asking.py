@@ -17,9 +17,10 @@ NO_PARAMETERS = '{"type":"object","properties":{}}'
 
 
 def response_shape(
-    view: Session, params: ResponseParams, conversation_id: str | None, speech_output: bool
+    view: Session, params: ResponseParams, conversation_id: str, speech_output: bool
 ) -> ResponseShape:
-    """Returns the shape of a response. Without a synthesiser (`speech_output`) every response is text."""
+    """Returns the shape of a response, in the conversation unless its parameters say otherwise. Without a synthesiser
+    (`speech_output`) every response is text."""
     modalities = params.output_modalities or view.output_modalities
     output = params.audio.output if params.audio is not None else None
     limit = view.max_output_tokens if params.max_output_tokens is None else params.max_output_tokens
@@ -29,7 +30,7 @@ def response_shape(
         format=(output and output.format) or view.audio.output.format,
         voice=(output and output.voice) or view.audio.output.voice,
         metadata=params.metadata,
-        conversation_id=conversation_id,
+        conversation_id=None if params.conversation == "none" else conversation_id,
     )
 
 

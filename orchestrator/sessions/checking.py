@@ -18,8 +18,9 @@ from consistency.verdict import (
     Suspect,
     Verdict,
 )
-from orchestrator.scheduling.work import Report, Understood
+from orchestrator.scheduling.work import Failed, Report, Understood
 from orchestrator.sessions.conversation import Conversation
+from orchestrator.sessions.faltering import Faltering
 from orchestrator.sessions.observing import Source, Told, observation, tell, verdict_events
 from orchestrator.sessions.outbound import Outbound
 from orchestrator.sessions.understanding import Understanding
@@ -56,6 +57,7 @@ class Checker:
             rules.misheard,
         )
         self._understanding = Understanding(out)
+        self._faltering = Faltering(out)
         self._sources: OrderedDict[str, Source] = OrderedDict()
         self._deadlines: dict[int, int] = {}
         self._verdicts: dict[int, Told] = {}
@@ -178,6 +180,8 @@ class Checker:
         if not self._wants.owns(report.job_id):
             answer = self._understanding.report(report)
             if answer is not None:
+                if isinstance(report, Failed) and (source := self._sources.get(answer[0])) is not None:
+                    self._faltering.tell(report, "understand", self.view, item_id=source.item_id)
                 self._answered(*answer)
         else:
             found = self._wants.report(report)

@@ -17,6 +17,7 @@ from orchestrator.sessions.conversation import Conversation, Entry
 from orchestrator.sessions.drafts import Drafts
 from orchestrator.sessions.end_point import EndPoint
 from orchestrator.sessions.events import AudioHeard
+from orchestrator.sessions.faltering import Faltering
 from orchestrator.sessions.figures import EarlyFigures, TurnTimes
 from orchestrator.sessions.outbound import Outbound
 from orchestrator.sessions.states import EAR, Ear, EarEvent, Machine
@@ -55,6 +56,7 @@ class Listener:
         self._timeline = Timeline()
         self._end_point: EndPoint | None = None
         self._drafts = Drafts(out, figures)
+        self._faltering = Faltering(out)
         self._said: list[Heard] = []
         self._buffer_start = 0
         self._open: Utterance | None = None
@@ -377,7 +379,8 @@ class Listener:
 
     def _failed(self, utterance: Utterance, report: Failed) -> Heard:
         self._conversation.set_transcript(utterance.item_id, "")
-        error = wire.ErrorBody(type="server_error", message=report.message, code=report.code)
+        error = self._faltering.error(report)
+        self._faltering.tell(report, "asr", self._view, item_id=utterance.item_id)
         if self._is_shown(utterance):
             self._out.emit(wire.TranscriptionFailed(utterance.item_id, 0, error))
         return Heard(utterance.item_id, "", utterance.turn, utterance.answered, error, utterance.times)

@@ -243,6 +243,11 @@ class ResponseRun:
             if sentence.job_id == job_id:
                 sentence.complete = True
 
+    def stays_text(self, job_id: str) -> None:
+        """No more sound of a sentence comes. One that has none counts no more for how sound and text go together."""
+        self.spoke(job_id)
+        self.spoken = [one for one in self.spoken if one.samples or one.job_id != job_id]
+
     def count(self, report: Replied) -> None:
         """Books what the model used."""
         self._usage = wire.Usage(

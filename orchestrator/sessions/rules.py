@@ -51,6 +51,9 @@ class SessionRules:
     buffer_s: seconds of sound that a session holds; what of a longer buffer is older cannot be committed.
     early_replies: whether recognition and replies begin in the silence that may end a turn.
     drain_us: how long work in flight may take to settle once the session is to close.
+    abandoned_us: how long a reply goes on to be made once nobody is there to get it; 0: to its end.
+    gives_way: a sentence that is refused its sound, or does not get it in time, stays text and its reply goes on; what
+    was left out for want of room is told. Off: the reply fails.
     """
 
     tier: Tier = Tier.GOLD
@@ -59,6 +62,8 @@ class SessionRules:
     text_grace_us: int = 300 * US_PER_MS
     grace_us: int = 30 * US_PER_S
     drain_us: int = 5 * US_PER_S
+    abandoned_us: int = 0
+    gives_way: bool = True
     max_session_us: int = 3_600 * US_PER_S
     draft_every_us: int = 400 * US_PER_MS
     max_draft_us: int = 20 * US_PER_S

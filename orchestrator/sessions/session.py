@@ -89,6 +89,7 @@ class Session:
         self._type_settled = False
         self._expires = now + rules.max_session_us
         self._until = now + rules.grace_us
+        self._abandon_us: int | None = None
         self._close_reason = (1001, "The session has ended.")
 
     # -- what a shell may look at -----------------------------------------------------------------------------------
@@ -136,6 +137,8 @@ class Session:
         if self._life.state is Life.CLOSED:
             return None
         due = self._expires if self._life.state is Life.OPEN else min(self._until, self._expires)
+        if self._abandon_us is not None and self._speaker.busy:
+            due = min(due, self._abandon_us)
         checked_by = self._checker.deadline
         if checked_by is not None:
             due = min(due, checked_by)
@@ -195,6 +198,7 @@ class Session:
     def _joined(self, event: LinkJoined) -> None:
         self._life.on(LifeEvent.LINK_JOINED)
         self._links[event.link_id] = event.kind
+        self._abandon_us = None
         if event.kind is LinkKind.CALL:
             self._speaker.has_call = True
         self._out.tell(event.link_id, wire.SessionCreated(self.view))
@@ -207,10 +211,17 @@ class Session:
             self._speaker.call_left()
         if all(kind is LinkKind.SIDEBAND for kind in self._links.values()):
             self._listener.hang_up()
-        if not self._links and self._life.on(LifeEvent.LAST_LINK_LEFT) is Life.WAITING:
+        if self._links:
+            return
+        if self._rules.abandoned_us:
+            self._abandon_us = self._out.now + self._rules.abandoned_us
+        if self._life.on(LifeEvent.LAST_LINK_LEFT) is Life.WAITING:
             self._until = self._out.now + self._rules.grace_us
 
     def _time_passed(self, now: int) -> None:
+        if self._abandon_us is not None and now >= self._abandon_us:
+            self._abandon_us = None
+            self._answering.abandon()
         if now >= self._expires:
             message = _EXPIRED.format(self._rules.max_session_us // (60 * US_PER_S))
             for link_id in self._links:

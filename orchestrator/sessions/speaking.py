@@ -20,6 +20,7 @@ from orchestrator.scheduling.work import (
 )
 from orchestrator.sessions.asking import already_active, check_inputs, reply_work, response_shape
 from orchestrator.sessions.conversation import Conversation, Entry
+from orchestrator.sessions.faltering import Faltering
 from orchestrator.sessions.figures import TurnTimes
 from orchestrator.sessions.foresight import Foresight
 from orchestrator.sessions.head_start import Guess, HeadStart, Prospect, carry_over
@@ -59,6 +60,7 @@ class Speaker:
         self._voicing = Voicing(out, self.playback)
         self._hearing = Hearing(out, conversation)
         self._showing = Showing(out, conversation)
+        self._faltering = Faltering(out)
         self.offered: list[tuple[int, str]] = []
         """What was said in answer to which turn, since somebody looked."""
         self._asides: dict[str, ResponseRun] = {}
@@ -141,10 +143,7 @@ class Speaker:
         return self.current is not None and self.current.id in self._params
 
     def _shape(self, params: ResponseParams) -> ResponseShape:
-        aside = params.conversation == "none"
-        return response_shape(
-            self.view, params, None if aside else self._conversation_id, self._out.rules.speech_output
-        )
+        return response_shape(self.view, params, self._conversation_id, self._out.rules.speech_output)
 
     def fail(self, params: ResponseParams, error: wire.ErrorBody, turn_id: int) -> None:
         """Reports a turn that cannot be answered: a response that fails at once (design §11)."""
@@ -192,10 +191,19 @@ class Speaker:
                 self._maybe_complete(run)
             case Failed():
                 self._owners.pop(report.job_id)
-                error = wire.ErrorBody(type="server_error", message=report.message, code=report.code)
-                self._stop(run, "failed", error=error)
+                self._failed(run, report)
             case _:
                 self._owners.pop(report.job_id)
+
+    def _failed(self, run: ResponseRun, report: Failed) -> None:
+        is_reply = report.job_id == run.reply_job
+        self._faltering.tell(report, "llm" if is_reply else "speech", self.view, run.id)
+        if is_reply or not self._faltering.goes_on(report):
+            self._stop(run, "failed", error=self._faltering.error(report))
+            return
+        run.stays_text(report.job_id)
+        self._speak(run)
+        self._maybe_complete(run)
 
     def _more_text(self, run: ResponseRun, text: str) -> None:
         if not text:
@@ -297,15 +305,21 @@ class Speaker:
         self._stop(run, "cancelled", reason="client_cancelled")
         self._hearing.cancelled(run)
 
-    def interrupt(self) -> bool:
+    def abandon(self) -> bool:
+        """Nobody is there any more: all responses that run stop. As `interrupt` for the one in the conversation."""
+        for run in tuple(self._asides.values()):
+            self._stop(run, "cancelled", reason="client_cancelled")
+        return self.current is not None and self.interrupt("client_cancelled")
+
+    def interrupt(self, reason: Literal["turn_detected", "client_cancelled"] = "turn_detected") -> bool:
         """The user speaks or types: the running or sounding response stops, history keeps what was heard.
 
         Returns True where an automatic reply was taken back of which nothing had been heard: its turn has no answer.
         """
-        cut = self._silence("turn_detected")
+        cut = self._silence(reason)
         run = self.current
         if run is not None:
-            self._stop(run, "cancelled", reason="turn_detected")
+            self._stop(run, "cancelled", reason=reason)
             owes = run.automatic
         else:
             run = self._last

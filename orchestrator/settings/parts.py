@@ -38,6 +38,7 @@ def registry_settings(settings: Settings) -> RegistrySettings:
         window_us=ms(sessions.align.window_ms),
         text_grace_us=ms(sessions.text_grace_ms),
         grace_us=seconds(sessions.grace_s),
+        abandoned_us=seconds(settings.flow.abandoned_s),
         max_session_us=seconds(sessions.max_s),
         draft_every_us=ms(sessions.draft_every_ms),
         max_utterance_s=sessions.max_utterance_s,
