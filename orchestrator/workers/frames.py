@@ -4,7 +4,7 @@ The server sends `Configure` first, then `Run` and `Cancel`; a worker answers wi
 then reports; `Beat` comes in between. Sans I/O: this file makes bytes and takes them apart.
 """
 
-from collections.abc import Iterator
+import struct
 from typing import Any
 
 import msgspec
@@ -13,6 +13,7 @@ from msgspec import Struct
 from orchestrator.scheduling.work import Report, Work, WorkKind
 
 LENGTH_BYTES = 4
+_LENGTH = struct.Struct(">I")
 LARGEST_FRAME_BYTES = 64 << 20
 """A length beyond this is no frame but noise on the pipe."""
 
@@ -149,27 +150,31 @@ class FrameReader:
         self._start = self._stop = 0
 
     def buffer(self) -> memoryview:
-        """Returns where the next bytes are to be received, at least one; payloads shown before are over then. Raises
-        `BrokenFrame`."""
-        size = self._size_of_next()
-        if self._start == self._stop or self._start + size > len(self._block):
-            begun = self._block[self._start : self._stop]
+        """Returns where the next bytes are to be received, at least one; payloads shown before are over then."""
+        if self._start == self._stop:
+            self._block, self._start, self._stop = self._home, 0, 0
+            return self._home
+        begun = self._block[self._start : self._stop]
+        size = LENGTH_BYTES + (_LENGTH.unpack_from(begun)[0] if len(begun) >= LENGTH_BYTES else 0)
+        if self._start + size > len(self._block):
             self._block = self._home if size <= BLOCK_BYTES else memoryview(bytearray(size))
             self._block[: len(begun)] = begun
             self._start, self._stop = 0, len(begun)
         return self._block[self._stop :]
 
-    def received(self, size: int) -> Iterator[memoryview]:
-        """Takes `size` bytes that came into `buffer` and yields the payloads that are complete now, in order. Raises
+    def received(self, size: int) -> list[memoryview]:
+        """Takes `size` bytes that came into `buffer` and returns the payloads that are complete now, in order. Raises
         `BrokenFrame`."""
+        payloads, block, start = [], self._block, self._start
         self._stop += size
-        while self._stop - self._start >= (whole := self._size_of_next()):
-            self._start += whole
-            yield self._block[self._start - whole + LENGTH_BYTES : self._start]
-
-    def _size_of_next(self) -> int:
-        """Returns how long the next frame is, its length included: only that while nothing else is known."""
-        begun = self._block[self._start : self._stop]
-        if len(begun) < LENGTH_BYTES:
-            return LENGTH_BYTES
-        return LENGTH_BYTES + frame_length(begun[:LENGTH_BYTES])
+        while self._stop - start >= LENGTH_BYTES:
+            (length,) = _LENGTH.unpack_from(block, start)
+            if not 0 < length <= LARGEST_FRAME_BYTES:
+                raise BrokenFrame(f"a frame of {length} bytes")
+            stop = start + LENGTH_BYTES + length
+            if stop > self._stop:
+                break
+            payloads.append(block[start + LENGTH_BYTES : stop])
+            start = stop
+        self._start = start
+        return payloads
