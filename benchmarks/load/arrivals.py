@@ -1,7 +1,7 @@
 """What the users of one run do and when: a value made before anybody connects, the same for every policy."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from random import Random
@@ -11,12 +11,15 @@ from random import Random
 class Plan:
     """One run against one server.
 
-    Turns arrive as a Poisson process over all users (`rate` per second), whatever the server does: each is meant for a
-    moment, given in seconds from the start, and its latency counts from then, also where its user was still busy with
-    the one before. Those meant for the first `warm_s` are made and not counted. `duration_s` is counted; after it
-    users wait `drain_s` for what is open. The first `speaking` users stream sound all the time, from the file `sound`
-    (24 kHz int16), and say it once per turn. Users take the API `keys` in turn (none: no key). A session that has had
-    `turns_per_session` turns is closed, and its user opens another (0: never). `max_tokens` bounds a reply.
+    Turns arrive as a Poisson process of `rate` per second, whatever the server does. Each is meant for a moment, given
+    in seconds from the start, and its latency counts from then. A user of its group who has no turn open takes it;
+    where all of them do, it waits for one. Those meant for the first `warm_s` are made and not counted. `duration_s`
+    is counted; after it users wait `drain_s` for what is open.
+
+    Users take the API `keys` in turn (none: no key): those with one key are a group. The first `speaking` users stream
+    sound all the time, from the file `sound` (24 kHz int16), and say it once per turn, each by its own Poisson process
+    at a user's share of the rate. A session that has had `turns_per_session` written turns is closed, and its user
+    opens another (0: never). `max_tokens` bounds a reply.
     """
 
     port: int
@@ -42,15 +45,28 @@ class Plan:
     def key_of(self, user: int) -> str | None:
         return self.keys[user % len(self.keys)] if self.keys else None
 
-    def times(self) -> list[list[float]]:
-        """Returns for each user when its turns are meant to begin, ascending."""
+    @property
+    def groups(self) -> int:
+        return max(1, len(self.keys))
+
+    def group_of(self, user: int) -> int:
+        return user % self.groups
+
+    def written(self) -> list[tuple[float, int]]:
+        """Returns when turns are meant to be written, ascending, and by which group."""
         chance = Random(self.seed)
-        times: list[list[float]] = [[] for _ in range(self.users)]
-        now = chance.expovariate(self.rate) if self.rate > 0 else self.until_s
+        rate = self.rate * (self.users - self.speaking) / self.users
+        return [(at_s, chance.randrange(self.groups)) for at_s in self._arrivals(chance, rate)]
+
+    def spoken(self, user: int) -> list[float]:
+        """Returns when this speaking user is meant to have said something, ascending."""
+        return list(self._arrivals(Random(self.seed * 1_000_003 + user), self.rate / self.users))
+
+    def _arrivals(self, chance: Random, rate: float) -> Iterator[float]:
+        now = chance.expovariate(rate) if rate > 0 else self.until_s
         while now < self.until_s:
-            times[chance.randrange(self.users)].append(round(now, 6))
-            now += chance.expovariate(self.rate)
-        return times
+            yield round(now, 6)
+            now += chance.expovariate(rate)
 
     def write(self, path: Path) -> None:
         path.write_text(json.dumps(asdict(self)))
@@ -67,11 +83,14 @@ def read_plan(path: Path) -> Plan:
 class Turn:
     """One turn as its user saw it; times in seconds from the start, None for what did not happen.
 
-    `outcome`: ``completed``, the error code of a turn that failed, or ``unfinished``. `tokens` are deltas of text.
+    `user` is -1 where none of its `group` was free for it. `outcome`: ``completed``, the error code of a turn that
+    failed, or ``unfinished``. `tokens` are deltas of text.
     """
 
-    user: int
     intended_s: float
+    group: int = 0
+    user: int = -1
+    spoken: bool = False
     sent_s: float | None = None
     first_s: float | None = None
     done_s: float | None = None

@@ -24,7 +24,6 @@ LOCUST_PYTHON = ROOT / ".venv-clients" / "load" / "bin" / "python"
 """Where `make load` installs Locust: it patches its process with gevent and is kept out of the server's."""
 
 READY_WITHIN_S = 60.0
-CONNECTED_WITHIN_S = 180.0
 _USERS_NICE = "5"
 """As much as the workers: the server goes first, as it would with users on other machines."""
 
@@ -88,7 +87,7 @@ def crowd(plan: Plan, folder: Path, python: Path, watch: Callable[[], None] = la
     allow_files(2 * plan.users + 256)
     plan_file, result, log = folder / "plan.json", folder / "seen.json", folder / "users.log"
     plan.write(plan_file)
-    command = [str(python), "-m", "benchmarks.load.users", str(plan_file), str(result), "0", str(plan.users)]
+    command = [str(python), "-m", "benchmarks.load.users", str(plan_file), str(result)]
     with log.open("w") as output:
         process = subprocess.Popen(
             ["nice", "-n", _USERS_NICE, *command],
@@ -156,9 +155,12 @@ def measure(point: Point, python: Path = LOCUST_PYTHON) -> Row:
 
 
 def row(point: Point, plan: Plan, seen: Seen, marks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Returns the figures of a point. Latencies count from the intended time. A turn that was accepted and has not
-    ended counts with the time that it has waited; refused turns have no latency, but a share."""
-    counted = [turn for turn in seen.turns if plan.warm_s <= turn.intended_s < plan.until_s]
+    """Returns the figures of a point: of written turns, but for the columns that say spoken. Latencies count from the
+    intended time. A turn that has not ended counts with the time that it has waited; refused turns have no latency,
+    but a share."""
+    inside = [turn for turn in seen.turns if plan.warm_s <= turn.intended_s < plan.until_s]
+    counted = [turn for turn in inside if not turn.spoken]
+    spoken = [turn for turn in inside if turn.spoken]
     done = [turn for turn in counted if turn.outcome == "completed"]
     outcomes = Counter(turn.outcome for turn in counted)
     refused = outcomes["rate_limit_exceeded"]
@@ -180,6 +182,9 @@ def row(point: Point, plan: Plan, seen: Seen, marks: Sequence[Mapping[str, Any]]
         "refused": refused / max(1, len(counted)),
         "unfinished": outcomes["unfinished"],
         "other": len(counted) - len(done) - refused - outcomes["unfinished"],
+        "spoken": len(spoken),
+        "spoken done": sum(turn.outcome == "completed" for turn in spoken),
+        "spoken p95 ms": percentile(latencies(spoken, seen.ended_s), 0.95),
         "sessions": seen.connected,
         "faults": len(seen.faults),
         "late ms": seen.late_ms,
@@ -189,7 +194,7 @@ def row(point: Point, plan: Plan, seen: Seen, marks: Sequence[Mapping[str, Any]]
         "lag p99 ms": marks[-1]["lag_p99_ms"],
     }
     for tier in dict.fromkeys(TIERS):
-        of = [turn for turn in counted if plan.keys and plan.key_of(turn.user) == key_of(tier)]
+        of = [turn for turn in counted if plan.keys and plan.key_of(turn.group) == key_of(tier)]
         figures[f"{tier} p95 ms"] = percentile(latencies(of, seen.ended_s), 0.95)
         figures[f"{tier} done"] = sum(turn.outcome == "completed" for turn in of) / max(1, len(of))
     return figures

@@ -1,8 +1,8 @@
 """The Locust file: users that hold a session each over a WebSocket, and take their turns when the plan says.
 
-``python -m benchmarks.load.users PLAN RESULT FIRST COUNT`` runs users FIRST to FIRST + COUNT of a plan without Locust's
-page, as the load study does: prints ``connected`` once all are, begins at the CLOCK_MONOTONIC second that it then
-reads, and leaves what it saw in RESULT. With Locust's own page, against a server of yours that runs on port 8080:
+``python -m benchmarks.load.users PLAN RESULT`` runs the users of a plan without Locust's page, as the load study does:
+prints ``connected`` once all are, begins at the CLOCK_MONOTONIC second that it then reads, and leaves what it saw in
+RESULT. With Locust's own page, against a server of yours that runs on port 8080:
 
     CHORALE_LOAD_PORT=8080 locust -f benchmarks/load/users.py -u 100 -r 20
 
@@ -20,6 +20,7 @@ import os  # noqa: E402
 import socket  # noqa: E402
 import sys  # noqa: E402
 import time  # noqa: E402
+from collections import deque  # noqa: E402
 from collections.abc import Iterator  # noqa: E402
 from pathlib import Path  # noqa: E402
 from typing import Any, ClassVar  # noqa: E402
@@ -33,6 +34,7 @@ from benchmarks.load.arrivals import Plan, Seen, Turn, read_plan  # noqa: E402
 from benchmarks.load.framing import CLOSE, PING, PONG, TEXT, Message, Reader, frame, upgrade  # noqa: E402
 
 READ_BYTES = 1 << 16
+CONNECTED_WITHIN_S = 120.0
 FRAME_S, RATE_HZ = 0.04, 24_000
 FRAME_BYTES = int(FRAME_S * RATE_HZ) * 2
 _DELTA, _DONE, _ERROR = b'output_text.delta"', b'"response.done"', b'"type":"error"'
@@ -41,16 +43,16 @@ _DELTA, _DONE, _ERROR = b'output_text.delta"', b'"response.done"', b'"type":"err
 class Crowd:
     """What the users of this process share: the plan, when it begins, and what they see."""
 
-    def __init__(self, plan: Plan, first: int, count: int) -> None:
+    def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self.seen = Seen()
         self.started = gevent.event.Event()
         self.start_s = 0.0
         self.tried = 0
-        self.finished = 0
-        self.times = plan.times()
+        self.given_out = False
+        self.lines = [Line() for _ in range(plan.groups)]
         self.sound = Path(plan.sound).read_bytes() if plan.sound else b""
-        self.numbers = itertools.count(first)
+        self.numbers = itertools.count()
 
     @property
     def end_s(self) -> float:
@@ -63,6 +65,46 @@ class Crowd:
 
     def now_s(self) -> float:
         return time.monotonic() - self.start_s
+
+    def give_out(self) -> None:
+        """Gives every turn to a user when it is due; in a greenlet of its own."""
+        self.started.wait()
+        for number, (at_s, group) in enumerate(self.plan.written()):
+            turn = Turn(at_s, group)
+            self.seen.turns.append(turn)
+            gevent.sleep(max(0.0, at_s - self.now_s()))
+            self.seen.late_ms = max(self.seen.late_ms, (self.now_s() - at_s) * 1_000)
+            self.lines[group].add(turn, number)
+        self.given_out = True
+
+    @property
+    def is_done(self) -> bool:
+        """Whether everything has been given out and has ended."""
+        return self.given_out and all(turn.outcome != "unfinished" for turn in self.seen.turns)
+
+
+class Line:
+    """Turns of one group that wait for a user, or users that wait for a turn."""
+
+    def __init__(self) -> None:
+        self._turns: deque[tuple[Turn, int]] = deque(maxlen=1_000_000)
+        self._idle: list[Talker] = []
+
+    def add(self, turn: Turn, number: int) -> None:
+        """Gives a turn to the user who has been idle for longest, or makes it wait."""
+        if self._idle:
+            self._idle.pop(0).given.set((turn, number))
+        else:
+            self._turns.append((turn, number))
+
+    def take(self, user: "Talker") -> tuple[Turn, int]:
+        """Waits for a turn."""
+        if self._turns:
+            return self._turns.popleft()
+        user.given = gevent.event.AsyncResult()
+        self._idle.append(user)
+        found: tuple[Turn, int] = user.given.get()
+        return found
 
 
 class Link:
@@ -121,7 +163,10 @@ class Talker(User):
     def on_start(self) -> None:
         crowd = self.crowd
         self.number = next(crowd.numbers)
+        self.company = crowd.plan.group_of(self.number)
         self.speaks = self.number < crowd.plan.speaking
+        self.given = gevent.event.AsyncResult()
+        self.taken = 0
         self.link: Link | None = None
         self.reading: gevent.Greenlet | None = None
         self.turn: Turn | None = None
@@ -132,14 +177,16 @@ class Talker(User):
 
     @task
     def talk(self) -> None:
-        """Takes all its turns, then waits for the end of the run."""
+        """Takes turns as they come, to the end of the run."""
         crowd = self.crowd
         crowd.started.wait()
         try:
-            self._speak(crowd.times[self.number]) if self.speaks else self._write(crowd.times[self.number])
+            if self.speaks:
+                self._speak(crowd.plan.spoken(self.number))
+            while not self.speaks:
+                self._write(*crowd.lines[self.company].take(self))
         except OSError as fault:
             crowd.seen.faults.append(f"user {self.number}: {fault}")
-        crowd.finished += 1
         gevent.sleep(86_400)
 
     def on_stop(self) -> None:
@@ -165,61 +212,51 @@ class Talker(User):
         self.reading = gevent.spawn(self._read, self.link)
         return self.link
 
-    def _write(self, times: list[float]) -> None:
-        crowd = self.crowd
-        most = crowd.plan.turns_per_session
-        for number, at_s in enumerate(times):
-            turn = Turn(self.number, at_s)
-            crowd.seen.turns.append(turn)
-            waited = crowd.now_s() < at_s
-            gevent.sleep(max(0.0, at_s - crowd.now_s()))
-            if (most and number and number % most == 0) or self.link is None:
-                self._connect()
-            if self.link is None:
-                turn.outcome = "not_connected"
-                continue
-            self._begin(turn, waited)
-            text = f"turn {number} of user {self.number}: what do you think of it?"
-            content = [{"type": "input_text", "text": text}]
-            item = {"type": "message", "role": "user", "content": content}
-            self.link.send({"type": "conversation.item.create", "item": item})
-            self.link.send({"type": "response.create"})
-            if not self._wait_for_end():
-                return
+    def _write(self, turn: Turn, number: int) -> None:
+        most = self.crowd.plan.turns_per_session
+        if self.link is None or (most and self.taken and self.taken % most == 0):
+            self._connect()
+        turn.user = self.number
+        self.taken += 1
+        if self.link is None:
+            turn.outcome = "not_connected"
+            return
+        self._begin(turn)
+        text = f"This is turn {number}: what do you think of it?"
+        content = [{"type": "input_text", "text": text}]
+        item = {"type": "message", "role": "user", "content": content}
+        self.link.send({"type": "conversation.item.create", "item": item})
+        self.link.send({"type": "response.create"})
+        self.ended.wait()
 
-    def _begin(self, turn: Turn, waited: bool) -> None:
-        """`waited`: nothing held the turn up, so what it is late is this process's fault."""
-        crowd = self.crowd
-        turn.sent_s = crowd.now_s()
-        if waited:
-            crowd.seen.late_ms = max(crowd.seen.late_ms, (turn.sent_s - turn.intended_s) * 1_000)
+    def _begin(self, turn: Turn) -> None:
+        turn.sent_s = self.crowd.now_s()
         self.ended.clear()
         self.turn = turn
-
-    def _wait_for_end(self) -> bool:
-        return bool(self.ended.wait(max(0.0, self.crowd.end_s - self.crowd.now_s())))
 
     def _speak(self, times: list[float]) -> None:
         """Sends silence in real time, and the utterance in its place when a turn is due: its end is the intended
         time. What comes due meanwhile is said behind it."""
         crowd, link = self.crowd, self.link
         if link is None:
-            crowd.seen.turns += [Turn(self.number, at_s, outcome="not_connected") for at_s in times]
+            crowd.seen.turns += [
+                Turn(at_s, self.company, self.number, True, outcome="not_connected") for at_s in times
+            ]
             return
         silence, spoken = bytes(FRAME_BYTES), _frames(crowd.sound)
-        waiting = list(times)
+        lead_s = len(spoken) * FRAME_S
+        waiting = [at_s for at_s in times if at_s > lead_s]
         at_s = crowd.now_s()
         saying: list[bytes] = []
         ends: Turn | None = None
-        lead_s = len(spoken) * FRAME_S
         while at_s < crowd.plan.until_s or (self.turn is not None and at_s < crowd.end_s):
             if not saying and ends is None and waiting and waiting[0] - lead_s <= at_s and self.turn is None:
-                ends = Turn(self.number, max(waiting.pop(0), at_s + lead_s))
+                ends = Turn(waiting.pop(0), self.company, self.number, True)
                 saying = list(spoken)
             link.send_text(_append(saying.pop(0) if saying else silence))
             if ends is not None and not saying:
                 crowd.seen.turns.append(ends)
-                self._begin(ends, waited=False)
+                self._begin(ends)
                 ends = None
             at_s += FRAME_S
             gevent.sleep(max(0.0, at_s - crowd.now_s()))
@@ -269,20 +306,23 @@ def _append(pcm: bytes) -> bytes:
     return b'{"type":"input_audio_buffer.append","audio":"' + base64.b64encode(pcm) + b'"}'
 
 
-def main(plan_file: str, result_file: str, first: int, count: int) -> None:
-    """Runs a share of a plan's users to its end."""
+def main(plan_file: str, result_file: str) -> None:
+    """Runs a plan to its end."""
     plan = read_plan(Path(plan_file))
-    crowd = Talker.crowd = Crowd(plan, first, count)
+    crowd = Talker.crowd = Crowd(plan)
     environment = Environment(user_classes=[Talker])
     runner = environment.create_local_runner()
-    runner.start(count, spawn_rate=plan.connect_per_s)
-    while crowd.tried < count:
-        gevent.sleep(0.05)
+    runner.start(plan.users, spawn_rate=plan.connect_per_s)
+    with gevent.Timeout(CONNECTED_WITHIN_S):
+        while crowd.tried < plan.users:
+            gevent.sleep(0.05)
     print("connected", flush=True)
     crowd.start(float(gevent.get_hub().threadpool.apply(sys.stdin.readline)))
     cpu_s = time.process_time()
-    while crowd.finished < count and crowd.now_s() < crowd.end_s:
-        gevent.sleep(0.1)
+    gevent.spawn(crowd.give_out)
+    gevent.sleep(max(0.0, plan.until_s - crowd.now_s()))
+    while not crowd.is_done and crowd.now_s() < crowd.end_s:
+        gevent.sleep(0.2)
     crowd.seen.ended_s = crowd.now_s()
     crowd.seen.cpu_s = time.process_time() - cpu_s
     crowd.seen.write(Path(result_file))
@@ -290,7 +330,8 @@ def main(plan_file: str, result_file: str, first: int, count: int) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))
+    main(sys.argv[1], sys.argv[2])
 elif port := os.environ.get("CHORALE_LOAD_PORT"):
-    Talker.crowd = Crowd(Plan(int(port), users=10_000, rate=500.0, duration_s=3_600), 0, 10_000)
+    Talker.crowd = Crowd(Plan(int(port), users=10_000, rate=500.0, duration_s=3_600))
     Talker.crowd.start(time.monotonic())
+    gevent.spawn(Talker.crowd.give_out)
