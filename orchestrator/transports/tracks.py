@@ -3,6 +3,7 @@
 from collections import OrderedDict, deque
 from dataclasses import dataclass
 
+from orchestrator.buffers.views import Bytes, Views
 from orchestrator.clock import US_PER_MS, US_PER_S
 from orchestrator.errors import Overloaded
 
@@ -15,8 +16,6 @@ BYTES_PER_S = 2 * RATE_HZ
 MAX_RESPONSES = 64
 """Responses queued, and responses remembered, at most."""
 
-_TRIM_BYTES = 1 << 16
-
 
 @dataclass(frozen=True, slots=True)
 class Frame:
@@ -28,30 +27,20 @@ class Frame:
 
 
 class _Part:
-    """Sound of one response, in order; `start` bytes of `data` were sent."""
+    """Sound of one response, in order: views of the pieces that the session's log holds too."""
 
-    __slots__ = ("data", "finished", "response_id", "start")
+    __slots__ = ("finished", "response_id", "sound")
 
     def __init__(self, response_id: str) -> None:
         self.response_id = response_id
-        self.data = bytearray()
-        self.start = 0
+        self.sound = Views()
         self.finished = False
-
-    def __len__(self) -> int:
-        return len(self.data) - self.start
-
-    def take(self, size: int) -> bytes:
-        out = bytes(self.data[self.start : self.start + size])
-        self.start += len(out)
-        if self.start > _TRIM_BYTES:
-            del self.data[: self.start]
-            self.start = 0
-        return out
 
 
 class PlayoutQueue:
     """A call's sound that is still to be played, at most `limit_s` seconds; full means: new sound is refused.
+
+    Sound stays where it is until its frame is due; then it is copied, once, into the frame.
 
     Where sound comes slower than it is played, silence is sent and whole frames are waited for, so that a response
     breaks off at most once per frame of delay. Only what was really taken counts as played.
@@ -75,7 +64,7 @@ class PlayoutQueue:
         """Whether `take` has neither sound nor news."""
         return not self._parts and not self._drained
 
-    def play(self, response_id: str, pcm: bytes) -> None:
+    def play(self, response_id: str, pcm: Bytes) -> None:
         """Queues sound. Raises `Overloaded`, and queues nothing, over the bound."""
         if len(pcm) % 2:
             raise ValueError("int16 sound has an even number of bytes")
@@ -92,7 +81,7 @@ class PlayoutQueue:
         if part is None or new:
             part = _Part(response_id)
             self._parts.append(part)
-        part.data += pcm
+        part.sound.put(pcm)
         self._bytes += len(pcm)
         self._flushed.pop(response_id, None)
 
@@ -117,22 +106,25 @@ class PlayoutQueue:
     def take(self) -> Frame:
         """Returns the next 20 ms."""
         drained, self._drained = tuple(self._drained), []
-        out = b""
-        while self._parts and len(out) < FRAME_BYTES:
+        views: list[memoryview] = []
+        missing = FRAME_BYTES
+        while self._parts and missing:
             part = self._parts[0]
             ends = part.finished or len(self._parts) > 1
-            if len(part) < FRAME_BYTES - len(out) and not ends:
+            if len(part.sound) < missing and not ends:
                 break
-            taken = part.take(FRAME_BYTES - len(out))
-            out += taken
-            played = self._played.get(part.response_id, 0) + len(taken) // 2
+            before = missing
+            while missing and (view := part.sound.take(missing)):
+                views.append(view)
+                missing -= len(view)
+            played = self._played.get(part.response_id, 0) + (before - missing) // 2
             _remember(self._played, part.response_id, played)
-            if ends and not part:
+            if ends and not part.sound:
                 self._parts.popleft()
                 if part.finished:
                     self._drained.append(part.response_id)
-        self._bytes -= len(out)
-        return Frame(out.ljust(FRAME_BYTES, b"\0") if out else None, drained)
+        self._bytes -= FRAME_BYTES - missing
+        return Frame(b"".join((*views, bytes(missing))) if views else None, drained)
 
     def played_samples(self, response_id: str) -> int:
         """How many samples of this response were taken; remembered for the last `MAX_RESPONSES` responses."""

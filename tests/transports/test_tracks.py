@@ -125,6 +125,28 @@ def test_half_a_sample_is_our_own_fault() -> None:
         PlayoutQueue(limit_s=1).play("a", b"\0\0\0")
 
 
+def test_sound_stays_where_it_is_until_its_frame_is_due() -> None:
+    """Nothing of what waits is copied: a frame shows the sound as it lies there when the frame is taken."""
+    queue, lies_there = PlayoutQueue(limit_s=1), bytearray(sound(960, 1))
+    queue.play("a", lies_there)
+    first = queue.take()
+    lies_there[:] = sound(960, 2)
+    assert first.pcm == sound(480, 1)
+    assert queue.take().pcm == sound(480, 2)
+
+
+def test_a_frame_is_put_together_of_small_pieces() -> None:
+    """However finely a voice cuts its sound, frames are whole and in order, and the end is found."""
+    queue = PlayoutQueue(limit_s=1)
+    for number in range(1_000):
+        queue.play("a", number.to_bytes(2, "little"))
+    queue.finish("a")
+    frames, drained = take_all(queue, 4)
+    whole = b"".join(number.to_bytes(2, "little") for number in range(1_000))
+    assert b"".join(frame or b"" for frame in frames) == whole.ljust(3 * FRAME_BYTES, b"\0")
+    assert drained == ["a"]
+
+
 @given(
     st.lists(
         st.one_of(
