@@ -76,7 +76,9 @@ class Application:
         directory = registry_settings(settings)
         recording = recording_settings(settings)
         self._recorder = SessionRecorder(recording) if recording is not None else None
-        self._registry = Registry(directory, clock, self._dispatcher, self._voice, self._recorder)
+        self._registry = Registry(
+            directory, clock, self._dispatcher, self._voice, self._recorder, self._telemetry
+        )
         secrets = SecretBook(server.max_secrets)
         self._entrance = Entrance(Gate(ring, secrets), server.origins, server.hosts, clock)
         self._links = WebSocketDoor(self._registry, self._entrance, server.max_links)

@@ -54,6 +54,11 @@ class OutputLog(Generic[T]):
         """The number of the oldest entry held; `last` + 1 while none is."""
         return self._first
 
+    @property
+    def size(self) -> int:
+        """Bytes held."""
+        return self._size
+
     def append(self, entry: T, size: int) -> int:
         """Adds an entry of `size` bytes and returns its number."""
         self._last += 1

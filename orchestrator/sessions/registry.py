@@ -5,11 +5,14 @@ import logging
 import time
 from dataclasses import dataclass, replace
 
+from orchestrator.buffers.output_store import OutputStore, StoreStatistics
 from orchestrator.clock import US_PER_S, Clock
 from orchestrator.errors import Overloaded, SessionClosed
 from orchestrator.flow.concurrency import FixedLimit
 from orchestrator.flow.limiter import Limiter, Permit, Refusal
 from orchestrator.ids import random_id, session_secret
+from orchestrator.observability import traceparent
+from orchestrator.observability.instrument import Instrument
 from orchestrator.scheduling.dispatcher import Dispatcher
 from orchestrator.scheduling.job import Tier
 from orchestrator.sessions.figures import EarlyFigures
@@ -34,15 +37,18 @@ class RegistrySettings:
     max_sessions: int = 1_000
     log_events: int = 4_096
     log_bytes: int = 16 * 1024 * 1024
+    total_log_bytes: int = 512 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class RegistryStatistics:
-    """`sessions` and `calls` are now; `early` counts over all sessions since the start."""
+    """`sessions` and `calls` are now, and so is what their output logs hold; `early` counts over all sessions since
+    the start."""
 
     sessions: int
     calls: int
     early: EarlyFigures
+    logs: StoreStatistics
 
 
 class Registry:
@@ -55,12 +61,15 @@ class Registry:
         dispatcher: Dispatcher,
         detector: Detector,
         recorder: Recorder | None = None,
+        instrument: Instrument | None = None,
     ) -> None:
         self._settings = settings
         self._clock = clock
         self._dispatcher = dispatcher
         self._detector = detector
         self._recorder = recorder
+        self._instrument = instrument
+        self._store = OutputStore(settings.total_log_bytes)
         self._limiter = Limiter(FixedLimit(settings.max_sessions))
         self._sessions: dict[str, SessionRunner] = {}
         self._calls: dict[str, SessionRunner] = {}
@@ -82,7 +91,7 @@ class Registry:
         early = replace(self._early_of_gone)
         for runner in self._sessions.values():
             early.add(runner.heart.early)
-        return RegistryStatistics(len(self._sessions), len(self._calls), early)
+        return RegistryStatistics(len(self._sessions), len(self._calls), early, self._store.statistics())
 
     def holdings(self) -> Holdings:
         """Returns what all sessions hold now; what ended sessions let go is counted too."""
@@ -165,10 +174,20 @@ class Registry:
             self._dispatcher,
             self._detector,
             (settings.log_events, settings.log_bytes),
+            request.tenant,
             self._recorder,
+            self._store,
+            self._instrument,
+            traceparent.parse(request.traceparent),
         )
-        runner.tenant = request.tenant
+        runner.make_room = self._make_room
         return runner
+
+    def _make_room(self) -> None:
+        """Clears the logs of sessions that nobody is connected to, where all logs together are too large."""
+        for session_id in self._store.over():
+            log.info("output log cleared for others", extra={"session": session_id})
+            self._sessions[session_id].forget_log()
 
     def _adopt(self, runner: SessionRunner, permit: Permit) -> None:
         self._sessions[runner.id] = runner

@@ -3,30 +3,37 @@
 import asyncio
 import hmac
 import logging
-from contextlib import closing
+from collections.abc import Callable
 from dataclasses import replace
 from typing import assert_never
 
-from msgspec import structs
+from msgspec import UNSET
 
 from orchestrator.buffers.output_log import OutputLog
+from orchestrator.buffers.output_store import OutputStore
 from orchestrator.clock import US_PER_S, Clock
 from orchestrator.errors import Overloaded, SessionClosed, WireError
+from orchestrator.observability.instrument import Instrument, Silent
+from orchestrator.observability.traceparent import TraceParent
 from orchestrator.scheduling.dispatcher import Dispatcher
 from orchestrator.scheduling.work import ReplyText, Report, SpeechPiece
 from orchestrator.sessions import effects as do
 from orchestrator.sessions import events as on
-from orchestrator.sessions.clips import ClipStore, named, unwritten_sound
+from orchestrator.sessions.clip_reading import without_sound
+from orchestrator.sessions.clips import ClipStore
 from orchestrator.sessions.holdings import Holdings, RunnerStatistics
 from orchestrator.sessions.inbox import Inbox
 from orchestrator.sessions.intake import Detector, SpeechIntake
-from orchestrator.sessions.links import Link, LinkKind, LogEntry, LoggedAudio, LoggedEvent
+from orchestrator.sessions.links import Link, LinkKind, LogEntry, LoggedEvent
+from orchestrator.sessions.pieces import Pieces
 from orchestrator.sessions.rules import SessionRules
 from orchestrator.sessions.session import Session
 from orchestrator.sessions.states import Life
 from orchestrator.sessions.submitting import Submitting
 from orchestrator.sessions.tap import Recorder
+from orchestrator.sessions.turn_watch import TurnWatch
 from orchestrator.wire import codec
+from orchestrator.wire import server as wire
 from orchestrator.wire.client import AnyClientEvent, CreateItem, UpdateSession
 from orchestrator.wire.session import Session as SessionView
 
@@ -45,10 +52,16 @@ class SessionRunner:
         dispatcher: Dispatcher,
         detector: Detector,
         log_bounds: tuple[int, int] = (4_096, 16 * 1024 * 1024),
+        tenant: str = "",
         recorder: Recorder | None = None,
+        store: OutputStore | None = None,
+        instrument: Instrument | None = None,
+        remote: TraceParent | None = None,
     ) -> None:
         self.call_id: str | None = None
-        self.tenant = ""
+        self.tenant = tenant
+        self.make_room: Callable[[], None] = lambda: None
+        """Called when the log has grown, whose size the store knows by then."""
         self._secret = secret
         self._clock = clock
         self._dispatcher = dispatcher
@@ -63,13 +76,19 @@ class SessionRunner:
         self._waking: asyncio.Handle | None = None
         self._alarm: asyncio.TimerHandle | None = None
         self._alarm_us = 0
-        self._pieces: dict[tuple[str, int], bytes] = {}
+        self._pieces = Pieces()
         self._clips = ClipStore()
         self._intake = SpeechIntake(detector, int(rules.buffer_s * 16_000), self._now, self._inbox.put_nowait)
         self._tap = recorder.open(view, rules, self._tag, secret) if recorder is not None else None
         self._intake.tap = self._tap
         self._jobs = Submitting(view.id, dispatcher, self._intake, self._clips, self._origin, self._answer)
-        self._dispatcher.listen(view.id, self._deliver)
+        told = (instrument or Silent()).turn
+        self._watch = TurnWatch(view.id, int(rules.tier), self._origin, told, remote)
+        self._store = store or OutputStore(log_bounds[1])
+        self._store.detached(view.id)
+        self._stored = 0
+        self._left_at: int | None = None
+        self._dispatcher.listen(view.id, self._deliver, tenant)
 
     # -- what doors see (SessionPort) -------------------------------------------------------------------------------
 
@@ -97,14 +116,19 @@ class SessionRunner:
         """Whether this is the session's secret; takes the same time whatever it is."""
         return hmac.compare_digest(secret.encode(), self._secret.encode())
 
-    def attach(self, link: Link) -> int:
+    def attach(self, link: Link, after: int | None = None) -> int:
+        """As in `SessionPort`; a link that comes back reads on `after` the last entry that it has. One that asked for
+        ``chorale.gap`` is told what is no longer held of what came since then, or since the last link left."""
         if self._heart.life is Life.CLOSED:
             raise SessionClosed("The session has ended.")
-        cursor = self._log.last
+        cursor = self._log.last if after is None else min(max(after, self._log.first - 1), self._log.last)
         if link.id not in self._links:
             self._links[link.id] = link
             # At once and not by the inbox: nothing may reach a link before its session.created.
-            self._step(on.LinkJoined(link.id, link.kind))
+            self._take(on.LinkJoined(link.id, link.kind))
+            self._store.attached(self.id)
+            self._tell_gap(link, self._left_at if after is None else after)
+            self._left_at = None
             self._guide_intake()
             self._wake_links()
         return cursor  # and not the log's end: what its coming set off is for it too
@@ -112,12 +136,15 @@ class SessionRunner:
     def detach(self, link_id: str) -> None:
         if self._links.pop(link_id, None) is not None:
             self._inbox.put_nowait(on.LinkLeft(link_id))
+            if not self._links:
+                self._left_at = self._log.last
+                self._store.detached(self.id)
 
     async def submit(self, link_id: str, event: AnyClientEvent, age_us: int = 0) -> None:
         sent = max(0, self._now() - age_us)
         if isinstance(event, CreateItem):
             try:
-                event = await self._without_sound(event)
+                event = await without_sound(event, self._clips, self._tap)
             except WireError as error:
                 self.refuse(link_id, error, event.event_id)
                 return
@@ -151,10 +178,19 @@ class SessionRunner:
             events = await self._inbox.take()
             self._follow_playout()
             for event in events:
-                self._step(event)
+                self._take(event)
             # Once for all of them: a link sends what is there in one write.
             self._guide_intake()
             self._wake_links()
+            if (grown := self._log.size - self._stored) != 0:
+                self._stored += grown
+                self._store.grew(self.id, grown)
+                self.make_room()
+
+    def forget_log(self) -> None:
+        """Lets go of what was sent: nobody is there to read it, and others need the room."""
+        self._log.clear()
+        self._stored = 0
 
     def close(self) -> None:
         """Lets go of links, jobs and sound. Idempotent."""
@@ -163,6 +199,8 @@ class SessionRunner:
         if self._alarm is not None:
             self._alarm.cancel()
         self._dispatcher.drop_session(self.id)
+        self._store.ended(self.id)
+        self._watch.close(self._now())
         self._intake.close()
         if self._tap is not None:
             self._tap.close()
@@ -224,13 +262,31 @@ class SessionRunner:
             for link in self._links.values():
                 link.wake()
 
-    def _step(self, event: on.Event) -> None:
-        for effect in self._receive(event, self._now()):
+    def _take(self, event: on.Event) -> None:
+        """As `_step`, under the eyes of who measures turns: every event but the words that go straight."""
+        now = self._now()
+        effects = self._receive(event, now)
+        if effects and not (type(event) is on.ReportCame and type(event.report) is ReplyText):
+            heart = self._heart
+            if self._watch.saw(effects, now, heart.turn.id, heart.view.type != "transcription"):
+                self._jobs.touch(now)
+        for effect in effects:
             self._perform(effect)
         if self._pieces and isinstance(event, on.ReportCame):
             piece = event.report
             if isinstance(piece, SpeechPiece) and not self._heart.holds(piece.job_id):
-                self._pieces.pop((piece.job_id, piece.index), None)  # not wanted, or sent by now
+                self._pieces.drop(piece)  # not wanted, or sent by now
+
+    def _step(self, event: on.Event) -> None:
+        for effect in self._receive(event, self._now()):
+            self._perform(effect)
+
+    def _tell_gap(self, link: Link, since: int | None) -> None:
+        extension = self._heart.view.chorale
+        if since is None or since + 1 >= self._log.first or extension is UNSET:
+            return
+        if "chorale.gap" in extension.events:
+            self._perform(do.Tell(link.id, wire.Gap(since, self._log.first)))
 
     def _guide_intake(self) -> None:
         """Tells the intake what the heart wants of sound now."""
@@ -254,7 +310,7 @@ class SessionRunner:
         for response_id in self._heart.sounding:
             for link in self._links.values():
                 if link.kind is LinkKind.CALL and link.playout is not None:
-                    self._step(on.PlayoutMoved(response_id, link.playout.played_samples(response_id)))
+                    self._take(on.PlayoutMoved(response_id, link.playout.played_samples(response_id)))
 
     def _perform(self, effect: do.Effect) -> None:
         match effect:
@@ -269,11 +325,10 @@ class SessionRunner:
                     self._told += 1
                     link.tell(codec.encode(effect.event, f"event_{self._tag}_p{self._told}"))
             case do.Start():
-                self._jobs.start(effect.job, self._heart.turn.id)
+                self._jobs.start(effect.job, self._watch.number)
             case do.Cancel():
                 self._dispatcher.cancel(effect.job_id)
-                for key in [key for key in self._pieces if key[0] == effect.job_id]:
-                    del self._pieces[key]
+                self._pieces.forget(effect.job_id)
             case do.FinishPlayout():
                 for link in self._links.values():
                     if link.playout is not None:
@@ -293,21 +348,12 @@ class SessionRunner:
                 assert_never(effect)
 
     def _emit_audio(self, effect: do.EmitAudio) -> None:
-        pcm = self._pieces.pop((effect.job_id, effect.index), b"")
-        entry = LoggedAudio(
-            f"event_{self._tag}_{self._log.last + 1}",
-            effect.response_id,
-            effect.item_id,
-            effect.output_index,
-            effect.content_index,
-            pcm,
-            effect.format,
-        )
-        self._log.append(entry, len(pcm) + 128)
+        entry = self._pieces.sent(effect, f"event_{self._tag}_{self._log.last + 1}")
+        self._log.append(entry, len(entry.pcm) + 128)
         for link in self._links.values():
             if link.playout is not None:
                 try:
-                    link.playout.play(effect.response_id, pcm)
+                    link.playout.play(effect.response_id, entry.pcm)
                 except Overloaded:
                     log.warning("playout full, sound dropped", extra={"session": self.id})
 
@@ -318,8 +364,7 @@ class SessionRunner:
         call sounds it takes its turn, since a deadline may hang on how much is left to be played.
         """
         if isinstance(report, SpeechPiece):
-            self._pieces[(report.job_id, report.index)] = report.audio
-            report = structs.replace(report, audio=b"")
+            report = self._pieces.keep(report)
         event = on.ReportCame(report)
         if isinstance(report, ReplyText) and self._inbox.is_awaited and not self._heart.sounding:
             self._go_straight(event)
@@ -343,19 +388,6 @@ class SessionRunner:
         self._waking = None
         if self._inbox.is_awaited:
             self._wake_links()
-
-    async def _without_sound(self, event: CreateItem) -> CreateItem:
-        """Takes the sound out of a client's item and leaves its name: hearts hold no samples. Others get their turn
-        between slices. Cancelling loses the event. Raises `WireError`."""
-        name: str | None = None
-        if sounds := unwritten_sound(event.item):
-            with closing(self._clips.read(sounds)) as reading:
-                for read in reading:
-                    name = read
-                    await asyncio.sleep(0)
-            if self._tap is not None and name is not None:
-                self._tap.clip(name, self._clips.sound(name))
-        return structs.replace(event, item=named(event.item, name))
 
     def _close_links(self, code: int, reason: str) -> None:
         links, self._links = self._links, {}

@@ -48,7 +48,12 @@ def registry_settings(settings: Settings) -> RegistrySettings:
         consistency=consistency_rules(settings),
     )
     return RegistrySettings(
-        defaults, rules, settings.server.max_sessions, sessions.log_events, sessions.log_bytes
+        defaults,
+        rules,
+        settings.server.max_sessions,
+        sessions.log_events,
+        sessions.log_bytes,
+        sessions.total_log_bytes,
     )
 
 
