@@ -38,11 +38,11 @@ class SampleJoiner:
     def __init__(self) -> None:
         self._odd = b""
 
-    def feed(self, data: bytes) -> Pcm:
-        """Returns the samples that are complete now; may be none."""
-        joined = self._odd + data if self._odd else data
+    def feed(self, data: bytes | bytearray | memoryview) -> Pcm:
+        """Returns the samples that are complete now; may be none. They lie in `data` where that is whole samples."""
+        joined = b"".join((self._odd, data)) if self._odd else data
         whole = len(joined) & ~1
-        self._odd = joined[whole:]
+        self._odd = bytes(joined[whole:])
         return pcm_of(memoryview(joined)[:whole])
 
     def clear(self) -> None:

@@ -17,7 +17,7 @@ def encode_mulaw(pcm: Pcm) -> bytes:
     return _MU_OF_LINEAR[pcm.view(np.uint16)].tobytes()
 
 
-def decode_mulaw(data: bytes) -> Pcm:
+def decode_mulaw(data: bytes | memoryview) -> Pcm:
     """Returns one 16-bit sample per µ-law byte."""
     return _LINEAR_OF_MU[np.frombuffer(data, dtype=np.uint8)]
 
@@ -27,7 +27,7 @@ def encode_alaw(pcm: Pcm) -> bytes:
     return _A_OF_LINEAR[pcm.view(np.uint16)].tobytes()
 
 
-def decode_alaw(data: bytes) -> Pcm:
+def decode_alaw(data: bytes | memoryview) -> Pcm:
     """Returns one 16-bit sample per A-law byte."""
     return _LINEAR_OF_A[np.frombuffer(data, dtype=np.uint8)]
 

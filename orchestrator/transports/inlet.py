@@ -8,6 +8,7 @@ from modalities.audio import g711
 from modalities.audio.frame import SampleJoiner
 from modalities.audio.resample import Resampler
 from modalities.ports import SPEECH_RATE_HZ, Pcm
+from orchestrator.buffers.views import Bytes
 from orchestrator.wire.session import AudioFormat
 
 PCM_RATE_HZ = 24_000
@@ -25,15 +26,16 @@ class Inlet:
     def __init__(self) -> None:
         self._format = ""
         self._joiner = SampleJoiner()
-        self._decode: Callable[[bytes], Pcm] = self._joiner.feed
+        self._decode: Callable[[memoryview], Pcm] = self._joiner.feed
         self._resampler = Resampler(PCM_RATE_HZ, SPEECH_RATE_HZ)
 
-    def feed(self, sound: bytes, audio_format: AudioFormat) -> Iterator[Pcm]:
+    def feed(self, sound: Bytes, audio_format: AudioFormat) -> Iterator[Pcm]:
         """Yields samples at 16 kHz, slice by slice; slices may be empty."""
         if audio_format.type != self._format:
             yield self._switch(audio_format)
-        for start in range(0, len(sound), SLICE_BYTES):
-            yield self._resampler.feed(self._decode(sound[start : start + SLICE_BYTES]))
+        view = memoryview(sound)
+        for start in range(0, len(view), SLICE_BYTES):
+            yield self._resampler.feed(self._decode(view[start : start + SLICE_BYTES]))
 
     def flush(self) -> Pcm:
         """Returns the samples that still wait for what follows; half a sample is dropped."""

@@ -63,3 +63,12 @@ def test_inlet_ends_one_format_before_it_begins_another(samples: int) -> None:
     after = list(inlet.feed(tone(2_400), PCM))
     total = sum(map(len, [*before, *after, inlet.flush()]))
     assert total == 2 * samples + 1_600
+
+
+def test_inlet_keeps_nothing_of_an_append_but_its_last_half_sample() -> None:
+    """What was appended can be let go: the byte that waits for the next append is a copy."""
+    inlet, appended = Inlet(), bytearray(tone(100) + b"\x01")
+    came = [len(pcm) for pcm in inlet.feed(appended, PCM)]
+    appended += b"more"  # raises where a view of it lives on
+    came += [len(pcm) for pcm in inlet.feed(b"\x02", PCM)]
+    assert sum(came) + len(inlet.flush()) == -(-101 * 2 // 3)
