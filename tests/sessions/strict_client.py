@@ -94,6 +94,8 @@ class StrictClient:
                     pass
                 case ["chorale", _]:
                     must(self._hears_early, "an event of Chorale's own that nobody asked for")
+                    if event["type"] == "chorale.overload" and event["response_id"] is not None:
+                        must(not self.responses[event["response_id"]].done, "of a response that is done")
                 case _:
                     raise Violation("outside of the catalogue")
         except (Violation, KeyError, ValueError) as why:

@@ -59,6 +59,15 @@ def check_shape(event: Shown) -> None:
             must(len(base64.b64decode(event["delta"], validate=True)) > 0, "empty sound")
         case ["response", _, "delta"] if "delta" in event:
             must(isinstance(event["delta"], str) and event["delta"] != "", "empty delta")
+        case ["chorale", "overload"]:
+            must(event["kind"] in ("asr", "understand", "llm", "speech"), "kind of work")
+            must(bool(event["reason"]) and event["retry_after_s"] >= 0, "why, and for how long")
+            must(
+                (event["response_id"] is None) != (event["item_id"] is None),
+                "neither or both of what it is about",
+            )
+        case ["chorale", "gap"]:
+            must(0 <= event["after"] < event["first"] - 1, "nothing is missing")
         case ["conversation", "item", "input_audio_transcription", "failed"]:
             error = event["error"]
             must(bool(error["type"] and error["message"]), "why a transcription failed")
