@@ -241,6 +241,13 @@ WORKER_RESTARTS = MetricSpec(
 WORKER_MEMORY = MetricSpec(
     "chorale.worker.memory.usage", _UP_DOWN, "By", "Resident memory of a worker.", ("chorale.worker",)
 )
+WORKER_MEMORY_SHARE = MetricSpec(
+    "chorale.worker.memory.share",
+    _GAUGE,
+    "1",
+    "What a worker has in use of its accelerator's memory or of its own budget, once it has told.",
+    ("chorale.worker",),
+)
 WORKER_CPU = MetricSpec(
     "chorale.worker.cpu.time",
     _COUNTER,

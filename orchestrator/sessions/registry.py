@@ -93,6 +93,10 @@ class Registry:
             early.add(runner.heart.early)
         return RegistryStatistics(len(self._sessions), len(self._calls), early, self._store.statistics())
 
+    def logs(self) -> StoreStatistics:
+        """Returns what the output logs of all sessions hold together."""
+        return self._store.statistics()
+
     def holdings(self) -> Holdings:
         """Returns what all sessions hold now; what ended sessions let go is counted too."""
         sums = replace(self._lost_of_gone)

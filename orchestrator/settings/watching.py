@@ -85,6 +85,7 @@ def watch_server(telemetry: "Telemetry", parts: ServerParts, settings: Settings)
         server.max_sessions,
         sessions.log_events,
         sessions.log_bytes,
+        sessions.total_log_bytes,
         MOST_EVENTS,
         _DETECTOR_WINDOWS,
         MAX_CLIP_BYTES,
@@ -133,4 +134,6 @@ def _workers(pool: WorkerPool) -> "Iterable[WorkerReading]":
 
     for state in pool.states():
         is_ready = state.phase is Phase.READY
-        yield WorkerReading(state.worker_id, is_ready, state.starts, state.memory_bytes, state.cpu_s)
+        yield WorkerReading(
+            state.worker_id, is_ready, state.starts, state.memory_bytes, state.cpu_s, state.memory_share
+        )

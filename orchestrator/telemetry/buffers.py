@@ -23,6 +23,7 @@ class SessionBounds:
     sessions: int
     log_events: int
     log_bytes: int
+    total_log_bytes: int
     inbox_events: int
     detector_windows: int
     clip_bytes: int
@@ -32,7 +33,7 @@ def register_sessions(inventory: Inventory, registry: Registry, bounds: SessionB
     """Adds what sessions hold: one walk over them for all of it."""
 
     def read() -> dict[str, BufferReading]:
-        held = registry.holdings()
+        held, logs = registry.holdings(), registry.logs()
         count = held.sessions
         return {
             "sessions": BufferReading(items=count, bound_items=bounds.sessions),
@@ -56,9 +57,16 @@ def register_sessions(inventory: Inventory, registry: Registry, bounds: SessionB
                 bound_bytes=count * bounds.log_bytes,
                 dropped=held.log_dropped,
             ),
+            "output_logs": BufferReading(
+                items=logs.sessions,
+                size_bytes=logs.size,
+                bound_items=bounds.sessions,
+                bound_bytes=bounds.total_log_bytes,
+                dropped=logs.cleared,
+            ),
         }
 
-    names = ("sessions", "ring", "detector_windows", "inbox", "clips", "output_log")
+    names = ("sessions", "ring", "detector_windows", "inbox", "clips", "output_log", "output_logs")
     inventory.register_group(names, read)
 
 

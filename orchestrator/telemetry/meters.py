@@ -37,6 +37,7 @@ OBSERVED = (
     names.WORKER_UP,
     names.WORKER_RESTARTS,
     names.WORKER_MEMORY,
+    names.WORKER_MEMORY_SHARE,
     names.WORKER_CPU,
     names.WINDOWS_DROPPED,
     names.BUFFER_ITEMS,

@@ -31,6 +31,7 @@ class WorkerReading:
     starts: int
     memory_bytes: int
     cpu_s: float
+    memory_share: float | None = None
 
 
 def process() -> Iterator[Reading]:
@@ -70,6 +71,8 @@ def workers(states: Callable[[], Sequence[WorkerReading]]) -> Source:
             yield names.WORKER_RESTARTS, about, max(0, state.starts - 1)
             yield names.WORKER_MEMORY, about, state.memory_bytes
             yield names.WORKER_CPU, about, state.cpu_s
+            if state.memory_share is not None:
+                yield names.WORKER_MEMORY_SHARE, about, state.memory_share
 
     return read
 

@@ -135,6 +135,11 @@ def rows() -> list[tuple[str, list[tuple[str, str, list[tuple[str, str]]]]]]:
                         (now(names.WORKER_MEMORY, "chorale.worker"), "{{chorale_worker}}"),
                     ],
                 ),
+                (
+                    "Memory in use, share",
+                    "percentunit",
+                    [(now(names.WORKER_MEMORY_SHARE, "chorale.worker"), "{{chorale_worker}}")],
+                ),
                 ("Workers ready", "short", [(now(names.WORKER_UP, "chorale.worker"), "{{chorale_worker}}")]),
                 (
                     "Workers started again",

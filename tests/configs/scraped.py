@@ -41,6 +41,10 @@ async def scraped_until(port: int, wanted: Callable[[str], bool]) -> str:
     return text
 
 
+_LAST = ("\nchorale_turns_total", "\nchorale_worker_memory_share")
+"""What comes a moment after the answer: the end of a turn, a worker's next sign of life."""
+
+
 @cache
 def scraped() -> str:
     """Returns a scrape after two turns, the second with what was cached of the first."""
@@ -51,7 +55,7 @@ def scraped() -> str:
         async with connect(f"ws://127.0.0.1:{port}/v1/realtime") as link:
             for words in ("hello", "and again"):
                 assert (await ask(link, words))["status"] == "completed"
-            texts.append(await scraped_until(port, lambda text: "\nchorale_turns_total" in text))
+            texts.append(await scraped_until(port, lambda text: all(one in text for one in _LAST)))
 
     running(test)
     return texts[0]
