@@ -87,6 +87,21 @@ def test_frames_of_any_size_are_received_in_place(plan: list[tuple[int, int]]) -
     assert len(reader.buffer()) == BLOCK_BYTES
 
 
+def test_frames_that_end_beyond_the_block_are_moved_within_it() -> None:
+    """However often the last bytes received are a part of a frame, it is the one block that is received into."""
+    reader, stream = FrameReader(), frame(ReplyText("j", "word")) * 20_000
+    blocks, came = set(), 0
+    while stream:
+        room = reader.buffer()
+        blocks.add(id(room.obj))
+        size = min(len(room), len(stream), 100_003)
+        room[:size] = stream[:size]
+        came += len(reader.received(size))
+        del stream[:size]
+    assert came == 20_000
+    assert len(blocks) == 1
+
+
 def test_frames_payloads_are_where_they_were_received() -> None:
     """What is shown is the block itself: nothing was copied between the socket and the decoder."""
     reader = FrameReader()
