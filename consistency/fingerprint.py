@@ -112,7 +112,7 @@ def key_of(facts: Iterable[Fact], tokens: Iterable[Token] = ()) -> int:
     if named:
         drawn = blake2b("\n".join(sorted(named)).encode(), digest_size=64).digest()
         drawn += blake2b(drawn, digest_size=64).digest()
-        order = sorted(range(BITS), key=lambda bit: (drawn[bit], bit))
+        order = sorted(range(BITS), key=drawn.__getitem__)  # equal bytes stay in the order of their bits
         for bit in order[: BITS // 2]:
             key |= 1 << bit
     odd = sum(fact.kind == "negation" for fact in known) % 2
