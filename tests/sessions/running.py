@@ -9,6 +9,7 @@ import numpy as np
 
 from modalities.ports import Pcm
 from orchestrator.clock import US_PER_S
+from orchestrator.observability.instrument import Instrument
 from orchestrator.scheduling.dispatcher import Dispatcher
 from orchestrator.sessions.links import LinkKind, SessionRequest
 from orchestrator.sessions.registry import Registry, RegistrySettings
@@ -52,6 +53,7 @@ class House:
         self.dispatcher.start()
         self.detector = VoiceActivity(LoudnessDetector())
         recorder: Recorder | None = settings.pop("recorder", None)
+        instrument: Instrument | None = settings.pop("instrument", None)
         rules = settings.pop("rules", SessionRules(grace_us=10 * US_PER_S))
         self.registry = Registry(
             RegistrySettings(defaults=view(), rules=rules, **settings),
@@ -59,6 +61,7 @@ class House:
             self.dispatcher,
             self.detector,
             recorder,
+            instrument,
         )
 
     def open(self, kind: LinkKind = LinkKind.WEBSOCKET) -> tuple[SessionRunner, FakeLink]:
