@@ -34,6 +34,7 @@ from modalities.ports import (
     ReplyDelta,
     TextDelta,
 )
+from orchestrator.workers.memory import told_by
 
 log = logging.getLogger(__name__)
 
@@ -49,7 +50,9 @@ def make(options: Mapping[str, Any]) -> "SimulatedLanguageModel | SimulatedRecog
     role, seed = own.pop("role", "llm"), int(own.pop("seed", 1))
     match role:
         case "llm":
-            return SimulatedLanguageModel(Replies(**own), Random(seed))
+            model = SimulatedLanguageModel(Replies(**own), Random(seed))
+            told_by(model.memory_share)
+            return model
         case "asr":
             return SimulatedRecognizer(Batches(**own), Random(seed))
         case "embed":

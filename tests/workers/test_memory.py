@@ -13,6 +13,7 @@ from orchestrator.workers.memory import (
     MemoryGauge,
     budget_share,
     nvml_share,
+    told_by,
     torch_share,
     uses_cuda,
 )
@@ -180,3 +181,16 @@ def test_memory_gauge_without_nvml_says_so_once(
         gauge.look()
     assert gauge.share == pytest.approx(0.25, rel=0.2)
     assert caplog.text.count("the accelerator's memory is not known") == 1
+
+
+def test_gauge_asks_an_engine_that_tells() -> None:
+    """An engine on a device of its own is asked, whatever the process uses, until it is taken back."""
+    gauge = MemoryGauge(1)
+    told_by(lambda: 0.75)
+    try:
+        gauge.look()
+        assert gauge.share == 0.75
+    finally:
+        told_by(None)
+    gauge.look()
+    assert gauge.share > 1
