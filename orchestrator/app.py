@@ -71,7 +71,7 @@ class Application:
         self._settings = settings
         self._telemetry = make_telemetry(settings, clock)
         self._pool = WorkerPool(PoolSettings(worker_specs(settings)), clock, progress)
-        self._dispatcher = Dispatcher(self._pool, clock)
+        self._dispatcher = Dispatcher(self._pool, clock, instrument=self._telemetry)
         self._voice = VoiceActivity(detector(settings))
         directory = registry_settings(settings)
         recording = recording_settings(settings)

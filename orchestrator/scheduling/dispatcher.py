@@ -15,7 +15,9 @@ from orchestrator.clock import US_PER_S, Clock
 from orchestrator.errors import InvalidState
 from orchestrator.flow.concurrency import FixedLimit
 from orchestrator.flow.limiter import Limiter, LimiterStatistics, Permit, Refusal
+from orchestrator.observability.instrument import Instrument
 from orchestrator.scheduling.job import Job
+from orchestrator.scheduling.job_watch import Followed
 from orchestrator.scheduling.kinds import KIND_NAMES
 from orchestrator.scheduling.plan import FreeSlots, Withdrawn
 from orchestrator.scheduling.scheduler import Scheduler, SchedulerStatistics
@@ -23,6 +25,9 @@ from orchestrator.scheduling.splice import Splice, ends_a_job
 from orchestrator.scheduling.work import REFUSED, Failed, Report, WorkKind
 
 Deliver = Callable[[Report], None]
+
+SPECULATIVE = "speculative"
+"""Why guesses are refused that would make others wait: that is no overload, and no fault."""
 
 MOST_JOBS_INSIDE = 2048
 """Default bound of jobs accepted and not yet ended, over all sessions."""
@@ -89,6 +94,7 @@ class _Ticket:
     """A job on its way, until its last report is delivered."""
 
     session_id: str
+    followed: Followed
     permit: Permit | None = None
     splice: Splice = field(default_factory=Splice)
 
@@ -107,11 +113,14 @@ class Dispatcher:
         clock: Clock,
         scheduler: Scheduler | None = None,
         limiter: Limiter | None = None,
+        instrument: Instrument | None = None,
     ) -> None:
+        """`instrument` is told what became of every job."""
         self._workers = workers
         self._clock = clock
         self._scheduler = scheduler or Scheduler()
         self._limiter = limiter or Limiter(FixedLimit(MOST_JOBS_INSIDE))
+        self._instrument = instrument
         self._listeners: dict[str, Deliver] = {}
         self._tickets: dict[str, _Ticket] = {}
         self._counts: Counter[str] = Counter()
@@ -145,16 +154,17 @@ class Dispatcher:
         if job.id in self._tickets:
             raise InvalidState("dispatcher", "job exists", job.id)
         now = self._clock.now_us()
-        ticket = self._tickets[job.id] = _Ticket(job.session_id)
+        ticket = self._tickets[job.id] = _Ticket(job.session_id, Followed(job, turn, now))
         if self._workers.hopeless(job.kind):
-            self._deliver_soon(_nobody_for(job))
+            self._fail(job, _nobody_for(job), now)
             return
         if job.speculative and not self._scheduler.spares(job, self._workers.free()):
-            self._deliver_soon(Failed(job.id, REFUSED, f"{KIND_NAMES[job.kind]} has no time for guesses now"))
+            message = f"{KIND_NAMES[job.kind]} has no time for guesses now"
+            self._fail(job, Failed(job.id, REFUSED, message, reason=SPECULATIVE), now)
             return
         permit = self._limiter.acquire(now)
         if isinstance(permit, Refusal):
-            self._deliver_soon(_no_room(job, permit))
+            self._fail(job, _no_room(job, permit), now)
             return
         ticket.permit = permit
         refusal = self._scheduler.submit(job, now)
@@ -204,6 +214,8 @@ class Dispatcher:
         if ticket is None or self._scheduler.worker_of(report.job_id) != worker_id:
             self._counts["dropped_reports"] += 1
             return
+        if ticket.followed.first_us is None:
+            ticket.followed.first_us = self._clock.now_us()
         told = ticket.splice.receive(report)
         if told is None:
             return
@@ -211,10 +223,17 @@ class Dispatcher:
             now = self._clock.now_us()
             self._scheduler.finish(report.job_id, now)
             ticket.settle(Permit.dropped if isinstance(told, Failed) else Permit.succeeded, now)
+            self._note_end(ticket, told, now)
             if not ends_a_job(report):
                 self._workers.cancel(worker_id, report.job_id)
             self._plan_soon()
         self._deliver_soon(told)
+
+    def worked(self, worker_id: str, job_id: str, began_us: int, ended_us: int) -> None:
+        """A worker tells when it was really at a job; its last report follows."""
+        ticket = self._tickets.get(job_id)
+        if ticket is not None and self._scheduler.worker_of(job_id) == worker_id:
+            ticket.followed.worked = (began_us, ended_us)
 
     def lost(self, worker_id: str) -> None:
         self._counts["lost_workers"] += 1
@@ -222,6 +241,7 @@ class Dispatcher:
         for job_id, ticket in self._tickets.items():
             if self._scheduler.worker_of(job_id) == worker_id:
                 ticket.splice.restart()
+                ticket.followed.lose()
         for job in self._scheduler.lost(worker_id, now):
             self._fail(job, Failed(job.id, "worker_failed", f"{KIND_NAMES[job.kind]} failed repeatedly"), now)
         self._plan_soon()
@@ -243,8 +263,11 @@ class Dispatcher:
 
     def _plan(self) -> None:
         self._planning = None
-        plan = self._scheduler.plan(self._clock.now_us(), self._workers.free())
+        now = self._clock.now_us()
+        plan = self._scheduler.plan(now, self._workers.free())
         for assignment in plan.assignments:
+            for job in assignment.jobs:
+                self._tickets[job.id].followed.send(len(assignment.jobs), now)
             self._workers.send(assignment.worker_id, assignment.jobs)
 
     def _set_alarm(self, now: int) -> None:
@@ -288,15 +311,24 @@ class Dispatcher:
         self._listeners[ticket.session_id](report)
 
     def _fail(self, job: Job, report: Failed, now: int) -> None:
-        self._tickets[job.id].settle(Permit.dropped, now)
+        ticket = self._tickets[job.id]
+        ticket.settle(Permit.dropped, now)
+        self._note_end(ticket, report, now)
         self._deliver_soon(report)
+
+    def _note_end(self, ticket: _Ticket, report: Report | None, now: int) -> None:
+        """Tells once what became of a job; None: it was taken back."""
+        if self._instrument is not None and (record := ticket.followed.end(report, now)) is not None:
+            self._instrument.job(record)
 
     def _forget(self, job_id: str, withdrawn: Withdrawn | None) -> None:
         if withdrawn is not None and withdrawn.worker_id is not None:
             self._workers.cancel(withdrawn.worker_id, job_id)
         ticket = self._tickets.pop(job_id, None)
         if ticket is not None:
-            ticket.settle(Permit.ignored, self._clock.now_us())
+            now = self._clock.now_us()
+            ticket.settle(Permit.ignored, now)
+            self._note_end(ticket, None, now)
         if withdrawn is not None:
             self._plan_soon()
 
@@ -307,4 +339,4 @@ def _nobody_for(job: Job) -> Failed:
 
 def _no_room(job: Job, refusal: Refusal) -> Failed:
     message = f"no room for more {job.kind} work now; try again in {refusal.retry_after_s:.1f} s"
-    return Failed(job.id, REFUSED, message, refusal.retry_after_s)
+    return Failed(job.id, REFUSED, message, refusal.retry_after_s, refusal.reason.value)
