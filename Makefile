@@ -28,7 +28,7 @@ ARGS ?=
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help run setup test check lint format types imports unit quick docs-check diagrams dashboard bench demo-consistency fit-consistency clients clean distclean
+.PHONY: help run setup test check lint format types imports unit quick docs-check diagrams dashboard bench demo-consistency fit-consistency clients load clean distclean
 
 help:  ## list these verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -84,6 +84,9 @@ fit-consistency: $(DEV) $(MODELS)  ## fit what ships with consistency/; needs CH
 clients: $(DEV) $(MODELS) $(CLIENTS)  ## existing clients, unchanged, against a server; needs a package index and Node.js
 	$(BIN)/python -m tests.third_party.run $(ARGS)
 
+load: $(DEV) $(MODELS) $(CLIENT_VENVS)/load/.installed  ## load study with 1,000 sessions (35 min); ARGS=--quick for a look
+	$(BIN)/chorale bench load-study $(ARGS)
+
 clean:  ## remove caches and results of tests
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist *.egg-info
 	find orchestrator modalities consistency tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
@@ -120,6 +123,13 @@ $(MODELS): orchestrator/requirements-models.txt | $(BIN)/python
 
 $(CLIENT_VENVS)/%/.installed: $(THIRD_PARTY)/requirements-%.txt | $(BIN)/python
 	@echo "Installing the clients of $<"
+	@$(BIN)/python -m venv $(@D)
+	@$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
+	@touch $@
+
+# Locust patches the process that imports it: it never comes into the server's environment.
+$(CLIENT_VENVS)/load/.installed: benchmarks/load/requirements.txt | $(BIN)/python
+	@echo "Installing Locust"
 	@$(BIN)/python -m venv $(@D)
 	@$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
 	@touch $@
