@@ -175,7 +175,7 @@ class Meters:
             (record.output_tokens, self._output),
             (record.cached_tokens, self._cached),
         ):
-            if tokens:
+            if record.input_tokens:
                 counter.add(tokens, {**about, "gen_ai.token.modality": "text"})
         for tokens, kind in ((record.input_tokens, "input"), (record.output_tokens, "output")):
             if tokens:
