@@ -17,6 +17,7 @@ from orchestrator.settings import Settings
 from orchestrator.settings.engines import as_installed, detector, lacks_piper, worker_specs
 from orchestrator.settings.parts import (
     call_settings,
+    costs,
     recording_settings,
     registry_settings,
     server_options,
@@ -71,7 +72,9 @@ class Application:
         self._settings = settings
         self._telemetry = make_telemetry(settings, clock)
         self._pool = WorkerPool(PoolSettings(worker_specs(settings)), clock, progress)
-        self._dispatcher = Dispatcher(self._pool, clock, instrument=self._telemetry)
+        self._dispatcher = Dispatcher(
+            self._pool, clock, instrument=self._telemetry, costs=costs(settings, ring.quotas if ring else {})
+        )
         self._voice = VoiceActivity(detector(settings))
         directory = registry_settings(settings)
         recording = recording_settings(settings)

@@ -16,6 +16,7 @@ from orchestrator.errors import InvalidState
 from orchestrator.flow.concurrency import FixedLimit
 from orchestrator.flow.limiter import Limiter, LimiterStatistics, Permit, Refusal
 from orchestrator.observability.instrument import Instrument
+from orchestrator.scheduling.cost import Charge, Costs
 from orchestrator.scheduling.job import Job
 from orchestrator.scheduling.job_watch import Followed
 from orchestrator.scheduling.kinds import KIND_NAMES
@@ -96,6 +97,7 @@ class _Ticket:
     session_id: str
     followed: Followed
     permit: Permit | None = None
+    charge: Charge | None = None
     splice: Splice = field(default_factory=Splice)
 
     def settle(self, end: Callable[[Permit, int], None], now: int) -> None:
@@ -114,14 +116,17 @@ class Dispatcher:
         scheduler: Scheduler | None = None,
         limiter: Limiter | None = None,
         instrument: Instrument | None = None,
+        costs: Costs | None = None,
     ) -> None:
-        """`instrument` is told what became of every job."""
+        """`instrument` is told what became of every job; `costs` bounds what tenants use, None: nothing does."""
         self._workers = workers
         self._clock = clock
         self._scheduler = scheduler or Scheduler()
         self._limiter = limiter or Limiter(FixedLimit(MOST_JOBS_INSIDE))
         self._instrument = instrument
+        self._costs = costs
         self._listeners: dict[str, Deliver] = {}
+        self._tenants: dict[str, str] = {}
         self._tickets: dict[str, _Ticket] = {}
         self._counts: Counter[str] = Counter()
         self._planning: asyncio.Handle | None = None
@@ -138,6 +143,7 @@ class Dispatcher:
         if session_id in self._listeners:
             raise InvalidState("dispatcher", "listening", session_id)
         self._listeners[session_id] = deliver
+        self._tenants[session_id] = tenant
 
     def touch(self, session_id: str) -> None:
         """The session's user is active now: what waits for it may move forward within its level. Cheap."""
@@ -162,6 +168,12 @@ class Dispatcher:
             message = f"{KIND_NAMES[job.kind]} has no time for guesses now"
             self._fail(job, Failed(job.id, REFUSED, message, reason=SPECULATIVE), now)
             return
+        if self._costs is not None:
+            charge = self._costs.reserve(self._tenants[job.session_id], job, now)
+            if isinstance(charge, Refusal):
+                self._fail(job, _used_up(job, charge), now)
+                return
+            ticket.charge, job = charge, charge.job
         permit = self._limiter.acquire(now)
         if isinstance(permit, Refusal):
             self._fail(job, _no_room(job, permit), now)
@@ -182,6 +194,7 @@ class Dispatcher:
         """Takes back all jobs of a session and stops delivering to it. Idempotent."""
         if self._listeners.pop(session_id, None) is None:
             return
+        del self._tenants[session_id]
         for withdrawn in self._scheduler.drop_session(session_id):
             self._forget(withdrawn.job.id, withdrawn)
         undelivered = [id for id, ticket in self._tickets.items() if ticket.session_id == session_id]
@@ -317,7 +330,9 @@ class Dispatcher:
         self._deliver_soon(report)
 
     def _note_end(self, ticket: _Ticket, report: Report | None, now: int) -> None:
-        """Tells once what became of a job; None: it was taken back."""
+        """Books and tells once what became of a job; None: it was taken back."""
+        if self._costs is not None and ticket.charge is not None:
+            self._costs.settle(ticket.charge, report, ticket.splice.characters, now)
         if self._instrument is not None and (record := ticket.followed.end(report, now)) is not None:
             self._instrument.job(record)
 
@@ -335,6 +350,13 @@ class Dispatcher:
 
 def _nobody_for(job: Job) -> Failed:
     return Failed(job.id, "worker_failed", f"{KIND_NAMES[job.kind]} is not available")
+
+
+def _used_up(job: Job, refusal: Refusal) -> Failed:
+    message = "this request may use more than the quota of its key ever gives"
+    if refusal.retry_after_s:
+        message = f"the quota of this key is used up; try again in {refusal.retry_after_s:.1f} s"
+    return Failed(job.id, REFUSED, message, refusal.retry_after_s, refusal.reason.value)
 
 
 def _no_room(job: Job, refusal: Refusal) -> Failed:

@@ -34,6 +34,11 @@ class Splice:
         self._samples = 0
         self._pieces = 0
 
+    @property
+    def characters(self) -> int:
+        """How much of a reply was told."""
+        return sum(map(len, self._told.values()))
+
     def restart(self) -> None:
         """The run is lost; the next report belongs to a repeat."""
         self._heard.clear()

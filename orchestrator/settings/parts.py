@@ -7,6 +7,7 @@ from orchestrator.flow.policies import LimitSettings
 from orchestrator.flow.tenants import Quotas, TenantLimits, quotas
 from orchestrator.recording.recorder import RecordingSettings
 from orchestrator.recording.writer import Room
+from orchestrator.scheduling.cost import Costs
 from orchestrator.scheduling.job import Tier
 from orchestrator.scheduling.work import WorkKind
 from orchestrator.sessions.registry import RegistrySettings
@@ -69,6 +70,12 @@ def limit_settings(settings: Settings) -> Mapping[WorkKind, LimitSettings]:
         )
         for role, worker in settings.workers.by_role().items()
     }
+
+
+def costs(settings: Settings, own: Mapping[str, Quotas]) -> Costs | None:
+    """Returns what bounds the use of tenants (`tenant_limits`); None where nothing is bounded for anybody."""
+    limits = tenant_limits(settings, own)
+    return None if limits is None else Costs(limits, settings.limits.default_output_tokens)
 
 
 def tenant_limits(settings: Settings, own: Mapping[str, Quotas]) -> TenantLimits | None:
