@@ -12,12 +12,14 @@ from orchestrator.observability.inventory import Inventory
 from orchestrator.observability.loop_lag import LoopLag
 from orchestrator.recording.recorder import SessionRecorder
 from orchestrator.scheduling.dispatcher import Dispatcher
+from orchestrator.scheduling.instances import Instances
 from orchestrator.sessions.registry import Registry
 from orchestrator.settings import Settings
 from orchestrator.settings.engines import as_installed, detector, lacks_piper, worker_specs
 from orchestrator.settings.parts import (
     call_settings,
     costs,
+    limit_settings,
     recording_settings,
     registry_settings,
     server_options,
@@ -73,7 +75,11 @@ class Application:
         self._telemetry = make_telemetry(settings, clock)
         self._pool = WorkerPool(PoolSettings(worker_specs(settings)), clock, progress)
         self._dispatcher = Dispatcher(
-            self._pool, clock, instrument=self._telemetry, costs=costs(settings, ring.quotas if ring else {})
+            self._pool,
+            clock,
+            instrument=self._telemetry,
+            costs=costs(settings, ring.quotas if ring else {}),
+            instances=Instances(limit_settings(settings)),
         )
         self._voice = VoiceActivity(detector(settings))
         directory = registry_settings(settings)

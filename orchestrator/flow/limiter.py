@@ -52,17 +52,30 @@ class LimiterStatistics:
 class Permit:
     """A place inside. It ends exactly once; a second end raises `InvalidState`."""
 
-    __slots__ = ("_in_flight", "_limiter", "_outcome", "_started_us")
+    __slots__ = ("_answered_us", "_in_flight", "_late", "_limiter", "_outcome", "_started_us")
 
     def __init__(self, limiter: "Limiter", started_us: int, in_flight: int) -> None:
         self._limiter = limiter
         self._started_us = started_us
         self._in_flight = in_flight
         self._outcome: Outcome | None = None
+        self._answered_us: int | None = None
+        self._late = False
 
     @property
     def ended(self) -> bool:
         return self._outcome is not None
+
+    def answered(self, now: int) -> None:
+        """The work has begun to give something; that is how long it took, though it keeps its place. Once is enough."""
+        if self._answered_us is None:
+            self._answered_us = now
+
+    def late(self, now: int) -> None:
+        """The work was not done in time: the limit learns that now, not at its end; until then it keeps its place."""
+        if self._outcome is None and not self._late:
+            self._late = True
+            self._limiter._learns(Sample(self._started_us, now, self._in_flight, Outcome.DROPPED))
 
     def succeeded(self, now: int) -> None:
         """The work was done."""
@@ -80,7 +93,12 @@ class Permit:
         if self._outcome is not None:
             raise InvalidState("permit", self._outcome.value, outcome.value)
         self._outcome = outcome
-        self._limiter._released(Sample(self._started_us, now, self._in_flight, outcome))
+        ended_us = now
+        if outcome is Outcome.SUCCEEDED and self._answered_us is not None:
+            ended_us = self._answered_us
+        self._limiter._released(outcome, now - self._started_us)
+        if not self._late:
+            self._limiter._learns(Sample(self._started_us, ended_us, self._in_flight, outcome))
 
 
 class Limiter:
@@ -121,8 +139,10 @@ class Limiter:
             ignored=self._ended[Outcome.IGNORED],
         )
 
-    def _released(self, sample: Sample) -> None:
+    def _released(self, outcome: Outcome, stay_us: int) -> None:
         self._in_flight -= 1
-        self._ended[sample.outcome] += 1
-        self._stay_s += _SMOOTHING * ((sample.ended_us - sample.started_us) / US_PER_S - self._stay_s)
+        self._ended[outcome] += 1
+        self._stay_s += _SMOOTHING * (stay_us / US_PER_S - self._stay_s)
+
+    def _learns(self, sample: Sample) -> None:
         self._limit.observe(sample)

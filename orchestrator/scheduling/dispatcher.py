@@ -15,8 +15,10 @@ from orchestrator.clock import US_PER_S, Clock
 from orchestrator.errors import InvalidState
 from orchestrator.flow.concurrency import FixedLimit
 from orchestrator.flow.limiter import Limiter, LimiterStatistics, Permit, Refusal
+from orchestrator.flow.tenants import TenantStatistics
 from orchestrator.observability.instrument import Instrument
 from orchestrator.scheduling.cost import Charge, Costs
+from orchestrator.scheduling.instances import TICK_US, Instances, InstanceStatistics, WorkerMemory
 from orchestrator.scheduling.job import Job
 from orchestrator.scheduling.job_watch import Followed
 from orchestrator.scheduling.kinds import KIND_NAMES
@@ -80,7 +82,8 @@ class Workers(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class DispatcherStatistics:
-    """`delivered` and `dropped_reports` (late, unknown, of cancelled jobs) count since the start."""
+    """`delivered` and `dropped_reports` (late, unknown, of cancelled jobs) count since the start. `instances` are the
+    limits of workers, `tenants` what those use whose use is bounded."""
 
     scheduler: SchedulerStatistics
     jobs: LimiterStatistics
@@ -88,6 +91,8 @@ class DispatcherStatistics:
     delivered: int
     dropped_reports: int
     lost_workers: int
+    instances: Mapping[str, InstanceStatistics] = field(default_factory=dict)
+    tenants: TenantStatistics | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -117,14 +122,18 @@ class Dispatcher:
         limiter: Limiter | None = None,
         instrument: Instrument | None = None,
         costs: Costs | None = None,
+        instances: Instances | None = None,
     ) -> None:
-        """`instrument` is told what became of every job; `costs` bounds what tenants use, None: nothing does."""
+        """`instrument` is told what became of every job; `costs` bounds what tenants use, `instances` how many jobs a
+        worker has at one time. None: nothing does."""
         self._workers = workers
         self._clock = clock
         self._scheduler = scheduler or Scheduler()
         self._limiter = limiter or Limiter(FixedLimit(MOST_JOBS_INSIDE))
         self._instrument = instrument
         self._costs = costs
+        self._instances = instances or Instances({})
+        self._ticking: asyncio.TimerHandle | None = None
         self._listeners: dict[str, Deliver] = {}
         self._tenants: dict[str, str] = {}
         self._tickets: dict[str, _Ticket] = {}
@@ -136,6 +145,8 @@ class Dispatcher:
     def start(self) -> None:
         """Takes work from now on. Call it on the event loop that everything else runs on."""
         self._workers.listen(self)
+        if isinstance(self._workers, WorkerMemory):
+            self._tick(self._workers)
 
     def listen(self, session_id: str, deliver: Deliver, tenant: str = "") -> None:
         """Reports of this session's jobs go to `deliver`, on the event loop; it must neither wait nor raise. What they
@@ -164,7 +175,7 @@ class Dispatcher:
         if self._workers.hopeless(job.kind):
             self._fail(job, _nobody_for(job), now)
             return
-        if job.speculative and not self._scheduler.spares(job, self._workers.free()):
+        if job.speculative and not self._scheduler.spares(job, self._free()):
             message = f"{KIND_NAMES[job.kind]} has no time for guesses now"
             self._fail(job, Failed(job.id, REFUSED, message, reason=SPECULATIVE), now)
             return
@@ -205,10 +216,10 @@ class Dispatcher:
         """Takes every job back and drops every session. Idempotent."""
         for session_id in list(self._listeners):
             self.drop_session(session_id)
-        for handle in (self._planning, self._alarm):
+        for handle in (self._planning, self._alarm, self._ticking):
             if handle is not None:
                 handle.cancel()
-        self._planning = self._alarm = None
+        self._planning = self._alarm = self._ticking = None
 
     def statistics(self) -> DispatcherStatistics:
         return DispatcherStatistics(
@@ -218,6 +229,8 @@ class Dispatcher:
             delivered=self._counts["delivered"],
             dropped_reports=self._counts["dropped_reports"],
             lost_workers=self._counts["lost_workers"],
+            instances=self._instances.statistics(),
+            tenants=self._costs.statistics() if self._costs is not None else None,
         )
 
     # --- WorkerEvents -------------------------------------------------------------------------------------------------
@@ -226,9 +239,13 @@ class Dispatcher:
         ticket = self._tickets.get(report.job_id)
         if ticket is None or self._scheduler.worker_of(report.job_id) != worker_id:
             self._counts["dropped_reports"] += 1
+            if ends_a_job(report):
+                self._instances.ended(worker_id, report, self._clock.now_us(), wanted=False)
+                self._plan_soon()
             return
         if ticket.followed.first_us is None:
             ticket.followed.first_us = self._clock.now_us()
+            self._instances.answered(worker_id, report.job_id, ticket.followed.first_us)
         told = ticket.splice.receive(report)
         if told is None:
             return
@@ -237,7 +254,9 @@ class Dispatcher:
             self._scheduler.finish(report.job_id, now)
             ticket.settle(Permit.dropped if isinstance(told, Failed) else Permit.succeeded, now)
             self._note_end(ticket, told, now)
-            if not ends_a_job(report):
+            if ends_a_job(report):
+                self._instances.ended(worker_id, report, now, wanted=True)
+            else:
                 self._workers.cancel(worker_id, report.job_id)
             self._plan_soon()
         self._deliver_soon(told)
@@ -255,6 +274,7 @@ class Dispatcher:
             if self._scheduler.worker_of(job_id) == worker_id:
                 ticket.splice.restart()
                 ticket.followed.lose()
+        self._instances.lost(worker_id, now)
         for job in self._scheduler.lost(worker_id, now):
             self._fail(job, Failed(job.id, "worker_failed", f"{KIND_NAMES[job.kind]} failed repeatedly"), now)
         self._plan_soon()
@@ -277,11 +297,21 @@ class Dispatcher:
     def _plan(self) -> None:
         self._planning = None
         now = self._clock.now_us()
-        plan = self._scheduler.plan(now, self._workers.free())
+        plan = self._scheduler.plan(now, self._free())
         for assignment in plan.assignments:
             for job in assignment.jobs:
                 self._tickets[job.id].followed.send(len(assignment.jobs), now)
+            self._instances.sent(assignment.worker_id, [job.id for job in assignment.jobs], now)
             self._workers.send(assignment.worker_id, assignment.jobs)
+
+    def _free(self) -> Mapping[str, FreeSlots]:
+        return self._instances.cap(self._workers.free())
+
+    def _tick(self, memory: WorkerMemory) -> None:
+        """Once a second every worker's limit looks at its memory; what it then has room for is planned."""
+        self._instances.tick(self._clock.now_us(), memory.memory_shares())
+        self._plan_soon()
+        self._ticking = asyncio.get_running_loop().call_later(TICK_US / US_PER_S, self._tick, memory)
 
     def _set_alarm(self, now: int) -> None:
         """Makes the timer stand at the nearest deadline."""
@@ -303,6 +333,7 @@ class Dispatcher:
             job = gone.job
             if gone.worker_id is not None:
                 self._workers.cancel(gone.worker_id, job.id)
+                self._instances.expired(gone.worker_id, job.id, now)
             message = f"{KIND_NAMES[job.kind]} did not answer in time"
             self._fail(job, Failed(job.id, "deadline_exceeded", message), now)
         self._set_alarm(now)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.clock import seconds
+from orchestrator.clock import ms, seconds
 from orchestrator.errors import InvalidState
 from orchestrator.flow.concurrency import FixedLimit, Outcome, Sample
 from orchestrator.flow.limiter import Limiter, Permit, Refusal
@@ -131,3 +131,31 @@ def test_limiter_permits_balance(limit: int, steps: list[int]) -> None:
         assert counts.in_flight == len(inside) <= limit
         assert counts.acquired == counts.in_flight + counts.succeeded + counts.dropped + counts.ignored
         assert counts.refused == refused
+
+
+def test_permit_that_is_late_tells_the_limit_at_once_and_once() -> None:
+    """The limit learns of the loss when the time is over; the place is free, and counted, at the real end."""
+    limit = _Recording(2)
+    limiter = Limiter(limit)
+    permit = _acquire(limiter, 0)
+    permit.late(seconds(1))
+    permit.late(seconds(2))
+    assert limit.samples == [Sample(0, seconds(1), 1, Outcome.DROPPED)]
+    assert limiter.in_flight == 1
+    permit.ignored(seconds(3))
+    permit.late(seconds(4))
+    assert len(limit.samples) == 1
+    told = limiter.statistics()
+    assert (told.dropped, told.ignored, told.in_flight) == (0, 1, 0)
+
+
+def test_permit_that_was_answered_took_so_long() -> None:
+    """For work that gives its result bit by bit the first bit counts; work that was lost has no such time."""
+    limit = _Recording(2)
+    limiter = Limiter(limit)
+    for end in (Permit.succeeded, Permit.dropped):
+        permit = _acquire(limiter, 0)
+        permit.answered(ms(200))
+        permit.answered(ms(300))
+        end(permit, seconds(9))
+    assert [sample.ended_us for sample in limit.samples] == [ms(200), seconds(9)]
