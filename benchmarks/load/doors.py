@@ -9,8 +9,8 @@ from typing import Protocol
 
 from orchestrator.clock import US_PER_S
 from orchestrator.flow.limiter import Refusal, RefusalReason
-from orchestrator.flow.tenants import Hold, TenantLimits
-from orchestrator.flow.token_limiter import Resource
+from orchestrator.flow.tenants import Hold, Quotas, TenantLimits
+from orchestrator.flow.token_limiter import Quota, Resource
 
 MOST_IN_WINDOW = 100_000
 
@@ -60,12 +60,19 @@ class SlidingLog:
         return 0.0
 
 
+_COUNTED: Quotas = {Resource.REQUESTS: Quota(1)}
+
+
 class Door(TenantLimits):
     """Asks one rate for every answer, whoever wants it; recognition and understanding go through."""
 
     def __init__(self, rate: Rate) -> None:
         super().__init__({})
         self._rate = rate
+
+    def quotas_of(self, tenant: str, tier: int) -> Quotas:
+        """Returns that answers are counted, for whoever looks before it asks."""
+        return _COUNTED
 
     def reserve(
         self, tenant: str, tier: int, needs: Mapping[Resource, int], now: int

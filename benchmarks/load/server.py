@@ -22,6 +22,7 @@ from benchmarks.load import doors  # noqa: E402 - the environment comes first
 from orchestrator import settings  # noqa: E402 - the environment comes first
 from orchestrator.app import Application  # noqa: E402
 from orchestrator.observability import logs  # noqa: E402
+from orchestrator.scheduling.cost import Costs  # noqa: E402
 from orchestrator.workers.resources import resources_of  # noqa: E402
 
 
@@ -67,7 +68,7 @@ async def serve(config: Path, door: list[str]) -> None:
     try:
         application = Application(found)
         if door:
-            application._dispatcher._tenants = doors.door(door[0], float(door[1]))  # type: ignore[attr-defined]
+            application._dispatcher._costs = Costs(doors.door(door[0], float(door[1])))
         ear = threading.Thread(
             target=listen_for_questions, args=(application, asyncio.get_running_loop()), daemon=True
         )

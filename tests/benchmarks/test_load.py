@@ -18,6 +18,9 @@ from benchmarks.outcome import Row
 from orchestrator.clock import US_PER_S
 from orchestrator.flow.limiter import Refusal
 from orchestrator.flow.token_limiter import Resource
+from orchestrator.scheduling.cost import Charge, Costs
+from orchestrator.scheduling.job import Job, Tier
+from orchestrator.scheduling.work import Reply
 from orchestrator.settings import load
 from orchestrator.settings.engines import worker_specs
 
@@ -112,6 +115,16 @@ def test_door_asks_for_answers_only() -> None:
     assert door.reserve("b", 2, {Resource.AUDIO_MS: 900}, 1) is None
     with pytest.raises(ValueError, match="doors"):
         doors.door("revolving", 1.0)
+
+
+def test_door_stands_where_the_servers_quotas_stand() -> None:
+    """What the server asks before a reply asks the door: the second reply of a second is refused."""
+    costs = Costs(doors.door("token_bucket", 1.0))
+    jobs = [
+        Job(f"job_{number}", "sess", Reply(messages=()), Tier.GOLD, 2, 0, US_PER_S) for number in range(2)
+    ]
+    assert isinstance(costs.reserve("a", jobs[0], US_PER_S), Charge)
+    assert isinstance(costs.reserve("b", jobs[1], US_PER_S), Refusal)
 
 
 @pytest.mark.parametrize("name", sorted(POLICIES))
