@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from orchestrator.buffers.output_store import OutputStore, StoreStatistics
@@ -26,6 +27,8 @@ from orchestrator.wire.session import Session as SessionView
 from orchestrator.wire.update import initial
 
 log = logging.getLogger("chorale.session")
+
+_SESSIONS_A_STEP = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +80,8 @@ class Registry:
         self._early_of_gone = EarlyFigures()
         self._lost_of_gone = Holdings()
         self._draining = False
+        self.may_open: Callable[[], Refusal | None] = lambda: None
+        """Says why no session is opened now, though there is a place: there is too much to do for those that are."""
         self._empty = asyncio.Event()
         self._empty.set()
 
@@ -104,11 +109,22 @@ class Registry:
             runner.add_to(sums)
         return sums
 
+    async def holdings_in_steps(self) -> Holdings:
+        """As `holdings`, but the loop turns in between: a thousand sessions take some milliseconds."""
+        sums = replace(self._lost_of_gone)
+        for number, runner in enumerate(list(self._sessions.values()), start=1):
+            runner.add_to(sums)
+            if number % _SESSIONS_A_STEP == 0:
+                await asyncio.sleep(0)
+        return sums
+
     # -- SessionDirectory -------------------------------------------------------------------------------------------
 
     def open(self, request: SessionRequest, kind: LinkKind) -> SessionRunner:
         if self._draining:
             raise Overloaded("The server is shutting down", 5.0)
+        if (shed := self.may_open()) is not None:
+            raise Overloaded("There is too much to do for another session now", max(1.0, shed.retry_after_s))
         permit = self._limiter.acquire(self._clock.now_us())
         if isinstance(permit, Refusal):
             raise Overloaded(

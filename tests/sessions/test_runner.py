@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from orchestrator.errors import Overloaded, SessionClosed, WireError
+from orchestrator.flow.limiter import Refusal, RefusalReason
 from orchestrator.scheduling.job import Job
 from orchestrator.scheduling.work import Failed, Replied, ReplyText, Report, Transcribe
 from orchestrator.sessions import events as on
@@ -207,6 +208,23 @@ def test_registry_reserves_a_place_when_it_accepts() -> None:
         assert refused.value.retry_after_s > 0
 
     in_house(test, max_sessions=1)
+
+
+def test_registry_opens_nothing_while_there_is_too_much_to_do() -> None:
+    """New sessions are what is left out last; those that are there go on, and no place is lost by asking."""
+
+    async def test(house: House) -> None:
+        house.open()
+        house.registry.may_open = lambda: Refusal(0.2, RefusalReason.SHED)
+        for _ in range(3):
+            with pytest.raises(Overloaded) as refused:
+                house.open()
+            assert refused.value.retry_after_s == 1.0
+        house.registry.may_open = lambda: None
+        house.open()
+        assert len(house.registry) == 2
+
+    in_house(test, max_sessions=2)
 
 
 def test_registry_frees_places_on_every_path() -> None:
