@@ -9,9 +9,10 @@ import asyncio
 import os
 import statistics
 import time
+from collections.abc import Coroutine
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import typer
@@ -77,7 +78,11 @@ def command(
     most = seen[max(seen)]
     outcome = Outcome("scrape", {"sessions": sessions, "scrapes": scrapes}, tables={"scrapes": rows})
     outcome.claims = [
-        Claim(f"a look holds the loop for at most {LOOK_MS} ms", most.look_ms <= LOOK_MS, most.look_ms),
+        Claim(
+            f"a look holds the loop for at most {LOOK_MS} ms at one time",
+            most.look_ms <= LOOK_MS,
+            most.look_ms,
+        ),
         Claim(f"with scrapes the loop is at most {LAG_MS} ms late (p99)", most.lag_ms <= LAG_MS, most.lag_ms),
         Claim(f"at most {MOST_SERIES} series", most.series <= MOST_SERIES, most.series),
         Claim(
@@ -108,7 +113,7 @@ async def _measure(count: int, scrapes: int) -> Seen:
             session.intake.append(np.zeros(16_000, np.int16))
         _turn(telemetry, session.id)
     await asyncio.sleep(0.2)
-    looks_ms = [_timed_ms(telemetry.look) for _ in range(scrapes)]
+    looks_ms = [_longest_step_ms(telemetry.look()) for _ in range(scrapes)]
     without = await _lateness(scrapes * 0.05)
     lag = asyncio.create_task(_lateness(scrapes * 0.05))
     took_ms, text = [], b""
@@ -137,11 +142,16 @@ async def _lateness(for_s: float) -> float:
     return lag.statistics().p99_ms
 
 
-def _timed_ms(work: "object") -> float:
-    assert callable(work)
-    began_s = time.perf_counter()
-    work()
-    return 1_000 * (time.perf_counter() - began_s)
+def _longest_step_ms(look: Coroutine[Any, Any, None]) -> float:
+    """Takes a look, step by step as the loop would, and returns how long the longest of them held it."""
+    longest_s = 0.0
+    while True:
+        began_s = time.perf_counter()
+        try:
+            look.send(None)
+        except StopIteration:
+            return 1_000 * max(longest_s, time.perf_counter() - began_s)
+        longest_s = max(longest_s, time.perf_counter() - began_s)
 
 
 def _turn(telemetry: Telemetry, session_id: str) -> None:

@@ -90,7 +90,7 @@ def watch_server(telemetry: "Telemetry", parts: ServerParts, settings: Settings)
         _DETECTOR_WINDOWS,
         MAX_CLIP_BYTES,
     )
-    buffers.register_sessions(inventory, parts.registry, bounds)
+    telemetry.prepare(buffers.register_sessions(inventory, parts.registry, bounds))
     buffers.register_jobs(inventory, parts.dispatcher, QueueBounds())
     most_links = server.max_links
     buffers.register_held(inventory, "links", lambda: (parts.links.links, 0, 0), most_links, 0)

@@ -1,12 +1,13 @@
 """The buffers of a running server, by the names that docs/buffers.md gives them ("What the running server reports")."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from orchestrator.observability import logs
 from orchestrator.observability.inventory import BufferReading, Inventory
 from orchestrator.scheduling.dispatcher import Dispatcher
 from orchestrator.scheduling.scheduler import QueueBounds
+from orchestrator.sessions.holdings import Holdings
 from orchestrator.sessions.registry import Registry
 from orchestrator.telemetry.gathering import MOST_JOBS, MOST_TURNS
 from orchestrator.telemetry.shipper import MOST_SPANS
@@ -29,11 +30,18 @@ class SessionBounds:
     clip_bytes: int
 
 
-def register_sessions(inventory: Inventory, registry: Registry, bounds: SessionBounds) -> None:
-    """Adds what sessions hold: one walk over them for all of it."""
+def register_sessions(
+    inventory: Inventory, registry: Registry, bounds: SessionBounds
+) -> Callable[[], Awaitable[None]]:
+    """Adds what sessions hold: one walk over them for all of it. Returns what walks in steps, for the reading that
+    follows; without that the reading walks by itself."""
+    walked: list[Holdings] = []
+
+    async def walk() -> None:
+        walked[:] = [await registry.holdings_in_steps()]
 
     def read() -> dict[str, BufferReading]:
-        held, logs = registry.holdings(), registry.logs()
+        held, logs = walked.pop() if walked else registry.holdings(), registry.logs()
         count = held.sessions
         return {
             "sessions": BufferReading(items=count, bound_items=bounds.sessions),
@@ -68,6 +76,7 @@ def register_sessions(inventory: Inventory, registry: Registry, bounds: SessionB
 
     names = ("sessions", "ring", "detector_windows", "inbox", "clips", "output_log", "output_logs")
     inventory.register_group(names, read)
+    return walk
 
 
 def register_jobs(inventory: Inventory, dispatcher: Dispatcher, bounds: QueueBounds) -> None:

@@ -1,7 +1,7 @@
 """What Prometheus reads: the metrics as text, made on a thread, one at a time."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
@@ -12,7 +12,7 @@ class Scrape:
 
     content_type = CONTENT_TYPE_PLAIN_0_0_4
 
-    def __init__(self, registry: CollectorRegistry, look: Callable[[], None]) -> None:
+    def __init__(self, registry: CollectorRegistry, look: Callable[[], Awaitable[None]]) -> None:
         self._registry = registry
         self._look = look
         self._running: asyncio.Task[bytes] | None = None
@@ -25,7 +25,7 @@ class Scrape:
         return await asyncio.shield(self._running)
 
     async def _make(self) -> bytes:
-        self._look()
+        await self._look()
         return await asyncio.to_thread(generate_latest, self._registry)
 
     def _made(self, _: "asyncio.Task[bytes]") -> None:

@@ -9,7 +9,7 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from importlib.metadata import version
 
 from opentelemetry.exporter.otlp.proto.http import Compression
@@ -41,6 +41,8 @@ SPANS_EVERY_S = 1.0
 _BATCH_SPANS = 1_024
 _LOOK_WITHIN_S = 1.0
 
+Prepare = Callable[[], Awaitable[None]]
+
 
 class Telemetry:
     """Implements `observability.instrument.Instrument`. Everything but threads of its own runs on the event loop."""
@@ -48,6 +50,7 @@ class Telemetry:
     def __init__(self, settings: TelemetrySettings, clock: Clock) -> None:
         resource = Resource.create({"service.name": settings.service, "service.version": version("chorale")})
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._looking: asyncio.Future[None] | None = None
         self._gathering = Gathering()
         self._waiting: Waiting[Bundle] = Waiting()
         self._lost_exports = 0
@@ -60,6 +63,7 @@ class Telemetry:
             registry = CollectorRegistry(auto_describe=False)
             readers.append(PrometheusMetricReader(scope_info_enabled=False, registry=registry))
             self.scrape = Scrape(registry, self.look)
+        self._prepare: list[Prepare] = []
         if settings.endpoint is not None:
             self._reader = InMemoryMetricReader()
             readers.append(self._reader)
@@ -94,6 +98,10 @@ class Telemetry:
         """Reads `source` at each scrape from now on."""
         self._meters.watch(source)
 
+    def prepare(self, before: Prepare) -> None:
+        """Awaits `before` ahead of each look: it gets ready, in steps, what a source will read in one."""
+        self._prepare.append(before)
+
     def start(self) -> None:
         """Sends from now on. Call it on the event loop that everything else runs on."""
         self._loop = asyncio.get_running_loop()
@@ -106,6 +114,9 @@ class Telemetry:
             self._ship(bundle)
         with contextlib.suppress(asyncio.CancelledError):
             await asyncio.to_thread(self._end, within_s)
+        if self._looking is not None:
+            self._looking.cancel()
+            await asyncio.gather(self._looking, return_exceptions=True)
         self._loop = None
 
     @property
@@ -118,8 +129,10 @@ class Telemetry:
         """Jobs that wait for their turn's end."""
         return len(self._gathering)
 
-    def look(self) -> None:
+    async def look(self) -> None:
         """Reads everything that is now, for the scrape or export that follows."""
+        for before in self._prepare:
+            await before()
         self._meters.look()
 
     # -- Instrument ------------------------------------------------------------------------------------------------
@@ -186,8 +199,8 @@ class Telemetry:
         done = threading.Event()
 
         def look() -> None:
-            self.look()
-            done.set()
+            self._looking = asyncio.ensure_future(self.look())
+            self._looking.add_done_callback(lambda _: done.set())
 
         loop = self._loop
         with contextlib.suppress(RuntimeError):  # the loop has been closed
