@@ -51,6 +51,8 @@ class TurnWatch:
         self._is_spoken = False
         self._unit: int | None = None
         self._running: set[str] = set()
+        self._next: tuple[int, bool, int] | None = None
+        """The first sign of the next turn, whether it is spoken, and the user's turn that it belongs to."""
         self._conversation_id = ""
         self._own: TraceParent | None = None
         self._times: TurnTimes | None = None
@@ -80,7 +82,8 @@ class TurnWatch:
             case wire.SpeechStopped():
                 self._speech_us = None
                 self._sign(now, unit, is_spoken=True)
-                self._stages["listen"] = (self._began_us or now, now)
+                if not self._running:
+                    self._stages["listen"] = (now if self._began_us is None else self._began_us, now)
             case wire.BufferCommitted():
                 self._sign(now, unit, is_spoken=True)
             case wire.ItemAdded(item=Message(role="user")):
@@ -108,15 +111,20 @@ class TurnWatch:
     # -- inside -----------------------------------------------------------------------------------------------------
 
     def _sign(self, now: int, unit: int, is_spoken: bool = False) -> None:
+        if self._running:  # what comes while a turn is answered is of the next one
+            first, was_spoken, _ = self._next or (now, False, unit)
+            self._next = (first, was_spoken or is_spoken, unit)
+            return
         if self._began_us is None:
             self._began_us = now
         self._seen_us, self._unit = now, unit
         self._is_spoken = self._is_spoken or is_spoken
 
     def _asked(self, response: wire.Response, now: int, unit: int) -> None:
-        self._sign(now, unit)
+        if not self._running:
+            self._sign(now, unit)
+            self._asked_us = now
         self._running.add(response.id)
-        self._asked_us = now
         self._conversation_id = response.conversation_id or self._conversation_id
         self._own = traceparent.parse((response.metadata or {}).get("traceparent")) or self._own
 
@@ -150,8 +158,10 @@ class TurnWatch:
             self._end(now, Ending.REFUSED if error == REFUSED else Ending.FAILED, error)
 
     def _end(self, now: int, ending: Ending, error: str = "") -> None:
-        began, speech, unit = self._began_us, self._speech_us, self._unit
+        began, following = self._began_us, self._next
         assert began is not None
+        if following is None and self._speech_us is not None and self._unit is not None:
+            following = (self._speech_us, True, self._unit)
         self._tell(
             TurnRecord(
                 session_id=self._session_id,
@@ -170,17 +180,18 @@ class TurnWatch:
                 remote=self._own or self._remote,
             )
         )
-        goes_on = speech is not None and self._asked_us is not None and speech >= self._asked_us
         self.number += 1
         self._clear()
-        if speech is not None and goes_on and unit is not None:
-            self._sign(speech, unit, is_spoken=True)  # who interrupts an answer is in the next turn already
+        if following is not None:
+            first, is_spoken, unit = following
+            self._sign(first, unit, is_spoken)
 
     def _reached(self, now: int) -> dict[str, tuple[int, int]]:
         """Returns the stages that were reached, by name."""
         stages, times, asked = self._stages, self._times, self._asked_us
         if times is not None:
-            stages["listen"] = (self._began_us or times.spoken_us, times.ended_us)
+            began = times.spoken_us if self._began_us is None else self._began_us
+            stages["listen"] = (began, times.ended_us)
             if times.transcript_us is not None:
                 stages["transcribe"] = (times.ended_us, times.transcript_us)
                 if asked is not None:

@@ -132,7 +132,43 @@ def test_turn_watch_who_interrupts_is_in_the_next_turn() -> None:
     assert first.outcome is Ending.CANCELLED
     assert second.outcome is Ending.COMPLETED
     assert began_ms < (second.began_us - ORIGIN) / US_PER_MS < began_ms + 500
-    assert second.modality == "audio"
+    assert (first.modality, second.modality) == ("text", "audio")
+
+
+def test_turn_watch_what_is_said_beside_an_answer_is_of_the_next_turn() -> None:
+    """Speech that does not interrupt, begun and over while an answer is made: the next turn begins where it began."""
+    talk = Watched()
+    quiet = {"type": "server_vad", "interrupt_response": False, "create_response": False}
+    talk.update(audio={"input": {"turn_detection": quiet}})
+    talk.typed("Hello?")
+    talk.client("response.create")
+    talk.writes("One is here. Two ")
+    talk.wait(1_000)
+    began_ms = talk.now_ms
+    talk.speak()
+    talk.transcribed("and another thing")
+    talk.answer("is here.")
+    talk.client("response.create")
+    talk.answer("Well.")
+    first, second = talk.records
+    assert (first.modality, second.modality) == ("text", "audio")
+    assert "listen" not in first.stages
+    assert began_ms < (second.began_us - ORIGIN) / US_PER_MS < began_ms + 500
+
+
+def test_turn_watch_transcripts_that_come_late_end_their_own_turn() -> None:
+    """In a transcription session the next thing is being said when the last one's transcript comes."""
+    talk = Watched()
+    transcription = {"audio": {"input": {"transcription": {"model": "x"}}}}
+    talk.client("session.update", session={"type": "transcription", **transcription})
+    talk.speak()
+    began_ms = talk.now_ms
+    talk.hear(1_000, 0.95)
+    talk.transcribed("first")
+    talk.hear(700, 0.01)
+    talk.transcribed("second")
+    _, second = talk.records
+    assert (second.began_us - ORIGIN) / US_PER_MS < began_ms + 500
 
 
 def test_turn_watch_transcription_session_ends_turns_with_their_transcripts() -> None:
