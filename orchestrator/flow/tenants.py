@@ -98,7 +98,7 @@ class TenantStatistics:
 
 
 class TenantLimits:
-    """Accounts of at most `capacity` tenants; the longest idle makes room once a new account would say the same.
+    """Accounts of at most `capacity` tenants, 1.5 KB each; the longest idle makes room once it is as good as new.
 
     A tenant with quotas of its own (a key file names them) has one account, whichever tier it comes with; others have
     one per tier.
