@@ -113,7 +113,7 @@ def run(settings: LimitSettings, load: float, span_s: float, seed: int, warm_s: 
             one = asked.pop(key)
             if one.permit is not None:
                 one.permit.succeeded(now)
-            if one.arrived_us >= counts_from and one.first_us is not None:
+            if now >= counts_from and one.first_us is not None:
                 told.answered += 1
                 told.firsts_us.append(one.first_us - one.arrived_us)
                 told.inside_us.append(one.first_us - one.sent_us)
@@ -195,7 +195,7 @@ def command(
     for name, row in last.items():
         outcome.figures[f"{name}: answered/s"] = row["answered/s"]
         outcome.figures[f"{name}: lost inside, %"] = row["lost inside, %"]
-    none = _number(last["none"]["answered/s"])
+    none = max(_number(last["none"]["answered/s"]), 1 / span_s)
     gain = min(_number(row["answered/s"]) for name, row in last.items() if name != "none") / none
     waste = max(_number(row["lost inside, %"]) for name, row in last.items() if name != "none")
     outcome.claims += [
