@@ -49,7 +49,7 @@ class House:
     def __init__(self, workers: FakeWorkers, **settings: Any) -> None:
         clock = VirtualClock()
         self.workers = workers
-        self.dispatcher = Dispatcher(workers, clock)
+        self.dispatcher = Dispatcher(workers, clock, limiter=settings.pop("limiter", None))
         self.dispatcher.start()
         self.detector = VoiceActivity(LoudnessDetector())
         recorder: Recorder | None = settings.pop("recorder", None)
