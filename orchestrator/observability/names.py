@@ -225,6 +225,23 @@ LEVELS = MetricSpec(
     ("chorale.level",),
 )
 RUNNING = MetricSpec("chorale.jobs.running", _UP_DOWN, "{job}", "Jobs that workers have.", ("chorale.kind",))
+LIMIT = MetricSpec(
+    "chorale.limit.value",
+    _GAUGE,
+    "{job}",
+    "How many jobs a worker may have at one time, by its limit.",
+    ("chorale.worker", "chorale.policy"),
+)
+LIMIT_IN_FLIGHT = MetricSpec(
+    "chorale.limit.in_flight", _UP_DOWN, "{job}", "How many it has.", ("chorale.worker", "chorale.policy")
+)
+QUOTA_USE = MetricSpec(
+    "chorale.quota.usage",
+    _COUNTER,
+    "{unit}",
+    "What tenants with quotas asked for: reserved, refused, returned unused, overrun; tokens, ms of sound, requests.",
+    ("chorale.tier", "chorale.resource", "chorale.outcome"),
+)
 LATE_REPORTS = MetricSpec(
     "chorale.reports.dropped", _COUNTER, "{report}", "Reports of workers that came too late for anybody."
 )

@@ -33,6 +33,9 @@ OBSERVED = (
     names.QUEUED,
     names.LEVELS,
     names.RUNNING,
+    names.LIMIT,
+    names.LIMIT_IN_FLIGHT,
+    names.QUOTA_USE,
     names.LATE_REPORTS,
     names.WORKER_UP,
     names.WORKER_RESTARTS,
@@ -50,7 +53,7 @@ OBSERVED = (
 """What is read at a scrape; everything else is written as it happens."""
 
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH"})
-_TIERS = {tier.value: tier.name.lower() for tier in Tier}
+TIERS = {tier.value: tier.name.lower() for tier in Tier}
 
 
 class Meters:
@@ -119,7 +122,7 @@ class Meters:
         self._lag.record(lag_s)
 
     def turn(self, record: TurnRecord) -> None:
-        tier = _TIERS.get(record.tier, "unknown")
+        tier = TIERS.get(record.tier, "unknown")
         about = {"chorale.tier": tier, "chorale.outcome": record.outcome.value}
         if record.error:
             about["error.type"] = record.error
@@ -134,7 +137,7 @@ class Meters:
             )
 
     def job(self, record: JobRecord) -> None:
-        tier = _TIERS.get(record.tier, "unknown")
+        tier = TIERS.get(record.tier, "unknown")
         outcome = record.outcome.value
         self._jobs.add(
             1,

@@ -17,7 +17,7 @@ from orchestrator.observability import names
 from orchestrator.observability.inventory import Inventory
 from orchestrator.scheduling.dispatcher import Dispatcher
 from orchestrator.sessions.registry import Registry
-from orchestrator.telemetry.meters import Reading, Source
+from orchestrator.telemetry.meters import TIERS, Reading, Source
 
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4_096
 
@@ -56,6 +56,15 @@ def jobs(dispatcher: Dispatcher) -> Source:
             yield names.RUNNING, {"chorale.kind": kind}, count
         for level in range(4):
             yield names.LEVELS, {"chorale.level": level}, told.scheduler.queued_by_level.get(level, 0)
+        for worker_id, one in told.instances.items():
+            limited = {"chorale.worker": worker_id, "chorale.policy": one.policy}
+            yield names.LIMIT, limited, one.jobs.limit
+            yield names.LIMIT_IN_FLIGHT, limited, one.jobs.in_flight
+        if told.tenants is not None:
+            for (tier, counted), use in told.tenants.use.items():
+                used = {"chorale.tier": TIERS.get(tier, "unknown"), "chorale.resource": counted.value}
+                for outcome in ("reserved", "refused", "returned", "overrun"):
+                    yield names.QUOTA_USE, {**used, "chorale.outcome": outcome}, getattr(use, outcome)
         yield names.LATE_REPORTS, {}, told.dropped_reports
 
     return read

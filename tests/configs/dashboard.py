@@ -82,6 +82,24 @@ def rows() -> list[tuple[str, list[tuple[str, str, list[tuple[str, str]]]]]]:
                 ),
                 ("Running", "short", [(now(names.RUNNING, kind), "{{chorale_kind}}")]),
                 ("Batch, mean", "short", [(_mean(names.JOB_BATCH, kind), "{{chorale_kind}}")]),
+                (
+                    "Limits of workers",
+                    "short",
+                    [
+                        (now(names.LIMIT, "chorale.worker"), "{{chorale_worker}}"),
+                        (now(names.LIMIT_IN_FLIGHT, "chorale.worker"), "{{chorale_worker}} has"),
+                    ],
+                ),
+                (
+                    "Quotas of tenants",
+                    "ops",
+                    [
+                        (
+                            rate(names.QUOTA_USE, "chorale.resource", "chorale.outcome"),
+                            "{{chorale_resource}} {{chorale_outcome}}",
+                        )
+                    ],
+                ),
                 ("Reports too late", "ops", [(rate(names.LATE_REPORTS), "reports")]),
             ],
         ),

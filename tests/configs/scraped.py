@@ -41,7 +41,7 @@ async def scraped_until(port: int, wanted: Callable[[str], bool]) -> str:
     return text
 
 
-_LAST = ("\nchorale_turns_total", "\nchorale_worker_memory_share")
+_LAST = ("\nchorale_turns_total", "\nchorale_limit_value", "\nchorale_worker_memory_share")
 """What comes a moment after the answer: the end of a turn, a worker's next sign of life."""
 
 
@@ -65,7 +65,7 @@ def _scraped() -> tuple[str, str]:
             texts.append(await scraped_until(port, lambda text: all(one in text for one in _LAST)))
 
     try:
-        running(test)
+        running(test, {"CHORALE_LIMITS__GOLD__LLM_TOKENS": "1000000"})
     except TimeoutError as error:
         return "", f"{error!r}: no scrape held {_LAST}"
     return texts[0], ""
