@@ -18,6 +18,9 @@ TIERS = ("platinum", "gold", "gold", "silver", "silver", "silver", "silver", "si
 RATE_SHARE = 0.95
 """Of the capacity that was measured: what the policies that count arrivals let in."""
 
+BASE = 32
+"""Where limits that learn begin: an eighth of the places."""
+
 WINDOW_S = 5.0
 """Of the quotas; the plain sliding window has one second, as the token bucket has one second's worth at once."""
 
@@ -53,14 +56,20 @@ def _fused(capacity: float) -> Tree:
 
 
 def _reference(capacity: float) -> Tree:
-    """The formula over the accelerator's places; about a second of work may wait."""
+    """The formula, which never allows more than its base, a number found by trying; about a second of work may wait."""
     flow = {"max_waiting": max(4, round(capacity)), "watermark": "fixed", "share": 0.85}
-    return stacked(_open(capacity), {"flow": flow, "workers": {"llm": {"limit": {"policy": "reference"}}}})
+    return stacked(
+        _open(capacity),
+        {"flow": flow, "workers": {"llm": {"limit": {"policy": "reference", "base": 2 * BASE}}}},
+    )
 
 
 def _best(capacity: float) -> Tree:
-    """What the server does by itself, with a limit that learns."""
-    return {"workers": {"llm": {"limit": {"policy": "gradient"}}}}
+    """What the server does by itself, with a limit that learns, and an aim of one second for what waits."""
+    return {
+        "workers": {"llm": {"limit": {"policy": "aimd", "base": BASE}}},
+        "flow": {"target_wait_ms": 1_000},
+    }
 
 
 POLICIES: Mapping[str, Policy] = {
@@ -80,7 +89,7 @@ POLICIES: Mapping[str, Policy] = {
             "the reference formula over the accelerator, a short fixed queue before it",
             _reference,
         ),
-        Policy("best", "the server's own: gradient limit, adaptive mark, shedding, guard", _best),
+        Policy("best", "the server's own: a limit that learns (AIMD), adaptive mark, shedding, guard", _best),
     )
 }
 
