@@ -26,6 +26,8 @@ KNEE_MS = 1_000.0
 """A rate is carried where p95 stays below, and all but 2 % of the turns end in their time."""
 
 _KEPT_UP = 0.98
+_SHOWN_PYTHON = ".venv-clients/load/bin/python"
+_QUICK_CAPACITY = 42.0
 _SHOWN = (
     "policy", "load", "offered/s", "turns/s", "p50 ms", "p95 ms", "p99 ms", "refused", "unfinished", "other",
     "platinum p95 ms", "silver p95 ms", "silver done", "server ms/turn", "lag p99 ms", "late ms", "behind ms",
@@ -49,7 +51,9 @@ def command(
     rows: Annotated[
         Path | None, typer.Option(help="Lines of JSON, one per point; what is there is not measured again.")
     ] = None,
-    python: Annotated[Path, typer.Option(help="Python with Locust (`make load`).")] = LOCUST_PYTHON,
+    python: Annotated[
+        Path, typer.Option(help="Python with Locust (`make load`).", show_default=_SHOWN_PYTHON)
+    ] = LOCUST_PYTHON,
     json_file: Annotated[Path | None, typer.Option("--json", help="Where the figures go.")] = None,
 ) -> None:
     """Throughput against latency under load, by policy: 1,000 sessions on a simulated accelerator.
@@ -85,7 +89,8 @@ def command(
     name = f"load-study{'-real' if real else ''}{'-quick' if quick else ''}"
     journal = Journal(rows or RESULTS / f"{name}.jsonl")
     try:
-        knee = capacity or find_knee(journal, plan, real, python, console)
+        known = capacity or (_QUICK_CAPACITY if quick and not real else None)
+        knee = known or find_knee(journal, plan, real, python, console)
         factors = [float(load) for load in loads.split(",")]
         points = [
             Point(POLICIES[policy], load, knee, replace(plan, rate=load * knee), real)

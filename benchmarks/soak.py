@@ -23,6 +23,7 @@ from benchmarks.load.study import LOCUST_PYTHON, CannotRun, crowd, key_of, laten
 from benchmarks.outcome import RESULTS, Claim, Outcome, Row, screen, table, this_machine
 
 SAMPLE_EVERY_S = 5.0
+_SHOWN_PYTHON = ".venv-clients/load/bin/python"
 TURNS_PER_SESSION = 10
 CAPACITY = 42.0
 """Turns a second that the simulated accelerator carries with its default numbers (docs/load.md)."""
@@ -44,7 +45,9 @@ def command(
     rows: Annotated[
         Path | None, typer.Option(help="Samples of the server, one line each, as they come.")
     ] = None,
-    python: Annotated[Path, typer.Option(help="Python with Locust (`make load`).")] = LOCUST_PYTHON,
+    python: Annotated[
+        Path, typer.Option(help="Python with Locust (`make load`).", show_default=_SHOWN_PYTHON)
+    ] = LOCUST_PYTHON,
     json_file: Annotated[Path | None, typer.Option("--json", help="Where the figures go.")] = None,
 ) -> None:
     """Half an hour at 80 % load: memory, open tasks and latency stay flat.
