@@ -58,9 +58,9 @@ def test_calls_at_one_instant_reserve_no_more_than_the_limit() -> None:
 
 
 def test_memory_of_an_account_stays_as_it_is() -> None:
-    """After four windows of traffic what it was after one."""
+    """After two windows of traffic what it was after one."""
     row = memory(50, random.Random(1))
-    first, later = row["after 1 window"], row["after 4 windows"]
+    first, later = row["after 1 window"], row["after 2 windows"]
     assert isinstance(first, int)
     assert isinstance(later, int)
     assert first > 600
