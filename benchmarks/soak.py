@@ -28,7 +28,7 @@ TURNS_PER_SESSION = 10
 CAPACITY = 42.0
 """Turns a second that the simulated accelerator carries with its default numbers (docs/load.md)."""
 
-MOST_GROWTH = {"memory MiB": 1.05, "tasks": 1.03, "objects": 1.05, "p95 ms": 1.25}
+MOST_GROWTH = {"memory MiB": 1.05, "tasks": 1.03, "blocks": 1.05, "p95 ms": 1.25}
 """What the last third may be of the second, at most."""
 
 MIB = 1 << 20
@@ -138,7 +138,7 @@ def by_minute(plan: Plan, seen: Seen, samples: Sequence[dict[str, Any]]) -> list
                 "memory MiB": _middle(of, "memory_bytes") / MIB,
                 "workers MiB": _middle(of, "workers_memory_bytes") / MIB,
                 "tasks": _middle(of, "tasks"),
-                "objects": _middle(of, "objects"),
+                "blocks": _middle(of, "blocks"),
                 "sessions": _middle(of, "sessions"),
                 "lag p99 ms": _middle(of, "lag_p99_ms"),
             }

@@ -5,7 +5,6 @@ Its URL is the first line of its output; each line ``usage`` of its input is ans
 """
 
 import asyncio
-import gc
 import json
 import os
 import sys
@@ -44,7 +43,7 @@ def usage(application: Application) -> dict[str, Any]:
         "running": dict(dispatcher.scheduler.running),
         "lag_p99_ms": lag.p99_ms,
         "lag_worst_ms": lag.worst_ms,
-        "objects": len(gc.get_objects()),
+        "blocks": sys.getallocatedblocks(),
     }
 
 

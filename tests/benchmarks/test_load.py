@@ -257,7 +257,7 @@ def test_soak_tells_turns_and_samples_by_minute() -> None:
     """A turn and a sample belong to the minute in which they were; a minute without samples is left out."""
     plan = Plan(1, 10, 1.0, warm_s=5.0, duration_s=120.0)
     sample = {
-        "at_s": 10.0, "memory_bytes": 2 * soak.MIB, "workers_memory_bytes": 0, "tasks": 7, "objects": 9, "sessions": 10,
+        "at_s": 10.0, "memory_bytes": 2 * soak.MIB, "workers_memory_bytes": 0, "tasks": 7, "blocks": 9, "sessions": 10,
         "lag_p99_ms": 1.0,
     }  # fmt: skip
     turns = [Turn(6.0, first_s=6.5, done_s=7.0, outcome="completed"), Turn(64.9), Turn(65.1)]
