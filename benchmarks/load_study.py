@@ -128,7 +128,7 @@ def command(
 
 def find_knee(journal: Journal, plan: Plan, real: bool, python: Path, console: Console) -> float:
     """Returns the highest rate that a server without any policy carries, in steps of an eighth, from far below."""
-    rate, knee = (0.25, 0.0) if real else (24.0, 0.0)
+    rate, knee = (1.0, 0.0) if real else (24.0, 0.0)
     steady = replace(plan, duration_s=min(20.0, plan.duration_s) if not real else plan.duration_s)
     while True:
         point = Point(POLICIES["none"], 0.0, 0.0, replace(steady, rate=rate), real)

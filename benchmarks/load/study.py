@@ -124,7 +124,9 @@ class Point:
     @property
     def tree(self) -> Mapping[str, Any]:
         """The configuration of its server."""
-        return stacked(real() if self.real else common(self.plan.seed), self.policy.settings(self.capacity))
+        tree = stacked(real() if self.real else common(self.plan.seed), self.policy.settings(self.capacity))
+        # The numbers of replies in the policies are the simulated accelerator's; a real worker begins at its `parallel`.
+        return stacked(tree, {"workers": {"llm": {"limit": {"base": None}}}}) if self.real else tree
 
     @property
     def key(self) -> dict[str, Any]:

@@ -140,6 +140,15 @@ def test_policy_is_a_configuration_that_the_server_takes(name: str, tmp_path: Pa
             assert {spec.kind for spec in worker_specs(found)} == {"asr", "understand", "llm"}
 
 
+def test_a_real_worker_begins_at_its_own_number() -> None:
+    """What was found for the simulated accelerator is not put on a model that has four places."""
+    simulated, installed = (
+        Point(POLICIES["best"], 1.0, 42.0, Plan(1, 8, 1.0), real=which) for which in (False, True)
+    )
+    assert simulated.tree["workers"]["llm"]["limit"]["base"] == 32
+    assert installed.tree["workers"]["llm"]["limit"] == {"policy": "aimd", "base": None}
+
+
 def test_quotas_of_the_fused_limiter_are_the_share_of_each_tier() -> None:
     """Together the tiers may have what the other rates let in."""
     limits = POLICIES["fused"].settings(100.0)["limits"]
