@@ -125,7 +125,7 @@ class Point:
     def tree(self) -> Mapping[str, Any]:
         """The configuration of its server."""
         tree = stacked(real() if self.real else common(self.plan.seed), self.policy.settings(self.capacity))
-        # The numbers of replies in the policies are the simulated accelerator's; a real worker begins at its `parallel`.
+        # The numbers of replies in the policies are the simulated accelerator's; a real worker begins at its own.
         return stacked(tree, {"workers": {"llm": {"limit": {"base": None}}}}) if self.real else tree
 
     @property
