@@ -35,7 +35,9 @@ SHELLS = (
     "orchestrator/sessions/clip_reading.py",
     "orchestrator/sessions/inbox.py",
     "orchestrator/sessions/runner.py",
+    "orchestrator/sessions/waking.py",
     "orchestrator/sessions/registry.py",
+    "orchestrator/scheduling/delivery.py",
     "orchestrator/scheduling/dispatcher.py",
     "modalities/adapters/*",
 )

@@ -1,8 +1,7 @@
 """The shell around the scheduler: carries jobs to workers and reports back to sessions. Nothing in it waits.
 
 It lives on one event loop and needs no task of its own: submissions of one tick are planned together on the next, the
-nearest deadline is a timer of the loop, and reports are delivered by the loop, one call each, so that a session which
-fails over one harms no other.
+nearest deadline is a timer of the loop.
 """
 
 import asyncio
@@ -18,6 +17,7 @@ from orchestrator.flow.limiter import Limiter, LimiterStatistics, Permit, Refusa
 from orchestrator.flow.tenants import TenantStatistics
 from orchestrator.observability.instrument import Instrument
 from orchestrator.scheduling.cost import Charge, Costs
+from orchestrator.scheduling.delivery import Delivery
 from orchestrator.scheduling.instances import TICK_US, Instances, InstanceStatistics, WorkerMemory
 from orchestrator.scheduling.job import Job
 from orchestrator.scheduling.job_watch import Followed
@@ -141,6 +141,7 @@ class Dispatcher:
         self._planning: asyncio.Handle | None = None
         self._alarm: asyncio.TimerHandle | None = None
         self._alarm_us = 0
+        self._delivery = Delivery(self._deliver)
 
     def start(self) -> None:
         """Takes work from now on. Call it on the event loop that everything else runs on."""
@@ -259,7 +260,7 @@ class Dispatcher:
             else:
                 self._workers.cancel(worker_id, report.job_id)
             self._plan_soon()
-        self._deliver_soon(told)
+        self._delivery.send(told)
 
     def worked(self, worker_id: str, job_id: str, began_us: int, ended_us: int) -> None:
         """A worker tells when it was really at a job; its last report follows."""
@@ -341,9 +342,6 @@ class Dispatcher:
 
     # --- delivering ---------------------------------------------------------------------------------------------------
 
-    def _deliver_soon(self, report: Report) -> None:
-        asyncio.get_running_loop().call_soon(self._deliver, report)
-
     def _deliver(self, report: Report) -> None:
         ticket = self._tickets.get(report.job_id)
         if ticket is None:
@@ -358,7 +356,7 @@ class Dispatcher:
         ticket = self._tickets[job.id]
         ticket.settle(Permit.dropped, now)
         self._note_end(ticket, report, now)
-        self._deliver_soon(report)
+        self._delivery.send(report)
 
     def _note_end(self, ticket: _Ticket, report: Report | None, now: int) -> None:
         """Books and tells once what became of a job; None: it was taken back."""

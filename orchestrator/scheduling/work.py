@@ -201,7 +201,7 @@ class Understood(Struct, frozen=True, tag="understood", omit_defaults=True):
     likeness: dict[str, int] = {}
 
 
-class ReplyText(Struct, frozen=True, tag="reply_text"):
+class ReplyText(Struct, frozen=True, tag="reply_text", gc=False):
     """More text of a reply."""
 
     job_id: str

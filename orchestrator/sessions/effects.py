@@ -10,7 +10,7 @@ from orchestrator.wire.server import ServerEvent
 from orchestrator.wire.session import AudioFormat
 
 
-class Emit(Struct, frozen=True):
+class Emit(Struct, frozen=True, gc=False):
     """Number the event, keep it in the output log and show it to every link. There is one for each token of a reply: a
     `Struct` is made in a fraction of a frozen dataclass's time."""
 

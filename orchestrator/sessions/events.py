@@ -59,7 +59,7 @@ class AudioHeard:
     phrase_ends: tuple[PhraseEnd, ...] = ()
 
 
-class ReportCame(Struct, frozen=True):
+class ReportCame(Struct, frozen=True, gc=False):
     """A worker answered (sound taken out). A `Struct`, as `effects.Emit`: there is one for each token."""
 
     report: Report

@@ -41,6 +41,7 @@ class Inbox:
         self._taken = 0
         self._handled = 0
         self._waited = 0
+        self._instead = Instead(self)
 
     def put_nowait(self, event: Event) -> None:
         """Adds an event. Raises `Overloaded` at the backstop; after `close` the event is dropped."""
@@ -75,9 +76,14 @@ class Inbox:
         """Whether all that came has been handled, and its taker waits for more."""
         return self._arrival is not None and not self._arrival.done()
 
+    def instead(self) -> "Instead":
+        """Within this, somebody handles an event in the taker's place, while it `is_awaited`. What that raises is the
+        taker's fault: it ends with it, and nothing is raised here."""
+        return self._instead
+
     def fail(self, fault: BaseException) -> None:
-        """The taker ends with this fault of somebody who handled an event in its place, which began while `is_awaited`
-        and may have brought others in since."""
+        """The taker ends with this fault of somebody who handled an event in its place; others may have come in since
+        that began."""
         self._fault = fault
         if self._arrival is not None and not self._arrival.done():
             self._arrival.set_result(None)
@@ -119,3 +125,21 @@ class Inbox:
 
     def statistics(self) -> InboxStatistics:
         return InboxStatistics(len(self._events), self._put, self._waited)
+
+
+class Instead:
+    """Hands what is raised within it to whoever takes from an inbox."""
+
+    __slots__ = ("_inbox",)
+
+    def __init__(self, inbox: Inbox) -> None:
+        self._inbox = inbox
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, fault: BaseException | None, trace: object) -> bool:
+        if not isinstance(fault, Exception):
+            return False
+        self._inbox.fail(fault)
+        return True

@@ -24,7 +24,7 @@ class LinkKind(Enum):
     SIDEBAND = "sideband"
 
 
-class LoggedEvent(Struct, frozen=True):
+class LoggedEvent(Struct, frozen=True, gc=False):
     """A numbered event, encoded once: a JSON object with its ``event_id``. A `Struct`, as `effects.Emit`."""
 
     data: bytes

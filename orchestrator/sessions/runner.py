@@ -32,6 +32,7 @@ from orchestrator.sessions.states import Life
 from orchestrator.sessions.submitting import Submitting
 from orchestrator.sessions.tap import Recorder
 from orchestrator.sessions.turn_watch import TurnWatch
+from orchestrator.sessions.waking import Waking
 from orchestrator.wire import codec
 from orchestrator.wire import server as wire
 from orchestrator.wire.client import AnyClientEvent, CreateItem, UpdateSession
@@ -73,7 +74,7 @@ class SessionRunner:
         self._links: dict[str, Link] = {}
         self._told = 0
         self._shown = 0
-        self._waking: asyncio.Handle | None = None
+        self._waking = Waking(self._wake_for_words)
         self._alarm: asyncio.TimerHandle | None = None
         self._alarm_us = 0
         self._pieces = Pieces()
@@ -198,6 +199,7 @@ class SessionRunner:
         self._inbox.close()
         if self._alarm is not None:
             self._alarm.cancel()
+        self._waking.close()
         self._dispatcher.drop_session(self.id)
         self._store.ended(self.id)
         self._watch.close(self._now())
@@ -259,11 +261,12 @@ class SessionRunner:
     def _wake_links(self) -> None:
         if self._log.last != self._shown:
             self._shown = self._log.last
+            self._waking.woke(self._now())
             for link in self._links.values():
                 link.wake()
 
     def _take(self, event: on.Event) -> None:
-        """As `_step`, under the eyes of who measures turns: every event but the words that go straight."""
+        """Takes an event, under the eyes of who measures turns: every one but the words that go straight."""
         now = self._now()
         effects = self._receive(event, now)
         if effects and not (type(event) is on.ReportCame and type(event.report) is ReplyText):
@@ -276,10 +279,6 @@ class SessionRunner:
             piece = event.report
             if isinstance(piece, SpeechPiece) and not self._heart.holds(piece.job_id):
                 self._pieces.drop(piece)  # not wanted, or sent by now
-
-    def _step(self, event: on.Event) -> None:
-        for effect in self._receive(event, self._now()):
-            self._perform(effect)
 
     def _tell_gap(self, link: Link, since: int | None) -> None:
         extension = self._heart.view.chorale
@@ -375,17 +374,14 @@ class SessionRunner:
         self._inbox.put_nowait(on.ReportCame(report))
 
     def _go_straight(self, event: on.ReportCame) -> None:
-        try:
-            self._step(event)
-        except BaseException as fault:
-            self._inbox.fail(fault)  # `run` ends with it, as if it had taken the event itself
-            raise
-        if self._waking is None:
-            self._waking = asyncio.get_running_loop().call_soon(self._wake_for_all)
+        now = self._now()
+        with self._inbox.instead():  # of `run`
+            for effect in self._receive(event, now):
+                self._perform(effect)
+        self._waking.word(now)
 
-    def _wake_for_all(self) -> None:
-        """Wakes links once for the words that one turn of the loop brought, and not yet where `run` is about to."""
-        self._waking = None
+    def _wake_for_words(self) -> None:
+        """Wakes links for the words that have come, and not where `run` is about to."""
         if self._inbox.is_awaited:
             self._wake_links()
 

@@ -219,7 +219,7 @@ class ContentPartDone(InPart, frozen=True, tag="response.content_part.done"):
     part: ShownPart
 
 
-class TextDelta(InPart, frozen=True, tag="response.output_text.delta"):
+class TextDelta(InPart, frozen=True, tag="response.output_text.delta", gc=False):
     delta: str
 
 
@@ -227,7 +227,7 @@ class TextDone(InPart, frozen=True, tag="response.output_text.done"):
     text: str
 
 
-class AudioTranscriptDelta(InPart, frozen=True, tag="response.output_audio_transcript.delta"):
+class AudioTranscriptDelta(InPart, frozen=True, tag="response.output_audio_transcript.delta", gc=False):
     delta: str
 
 

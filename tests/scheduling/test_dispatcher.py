@@ -11,7 +11,15 @@ from orchestrator.flow.concurrency import FixedLimit
 from orchestrator.flow.limiter import Limiter
 from orchestrator.scheduling.plan import FreeSlots
 from orchestrator.scheduling.scheduler import QueueBounds, Scheduler
-from orchestrator.scheduling.work import Failed, Replied, ReplyText, Report, Transcribe, Transcribed
+from orchestrator.scheduling.work import (
+    Failed,
+    Replied,
+    ReplyCall,
+    ReplyText,
+    Report,
+    Transcribe,
+    Transcribed,
+)
 from tests.scheduling.dispatching import House, llm, on_virtual_time, tick
 from tests.scheduling.fake_workers import FakeWorkers
 from tests.scheduling.jobs import job
@@ -121,7 +129,8 @@ def test_dispatcher_cancel_reaches_the_worker_and_silences_the_job() -> None:
         house.listen("a")
         house.dispatcher.submit(job("j1", "a"))
         await tick()
-        house.workers.report("w", ReplyText("j1", "under way"))
+        house.workers.report("w", ReplyCall("j1", 0, "{", "under_way"))
+        house.workers.report("w", ReplyText("j1", "behind it"))
         house.dispatcher.cancel("j1")
         house.workers.report("w", ReplyText("j1", "late"))
         house.workers.report("w", Replied("j1", "cancelled"))
@@ -129,7 +138,62 @@ def test_dispatcher_cancel_reaches_the_worker_and_silences_the_job() -> None:
         assert house.workers.cancelled == [("w", "j1")]
         assert house.inbox["a"] == []
         counts = house.dispatcher.statistics()
-        assert (counts.jobs.ignored, counts.jobs.in_flight, counts.dropped_reports) == (1, 0, 3)
+        assert (counts.jobs.ignored, counts.jobs.in_flight, counts.dropped_reports) == (1, 0, 4)
+
+    on_virtual_time(main())
+
+
+def test_dispatcher_words_go_at_once_and_never_past_another_report() -> None:
+    """A word is there when `reported` returns, unless a report is before it on its way: the order is the worker's."""
+
+    async def main() -> None:
+        house = House(llm())
+        house.listen("a")
+        house.dispatcher.submit(job("j1", "a"))
+        await tick()
+        told: list[Report] = [
+            ReplyText("j1", "One "),
+            ReplyText("j1", "two "),
+            ReplyCall("j1", 0, "{", "count"),
+            ReplyText("j1", "three"),
+            Replied("j1", "stop"),
+        ]
+        for report in told[:2]:
+            house.workers.report("w", report)
+        assert house.inbox["a"] == told[:2]
+        for report in told[2:]:
+            house.workers.report("w", report)
+        assert house.inbox["a"] == told[:2]
+        await tick()
+        assert house.inbox["a"] == told
+        house.dispatcher.close()
+
+    on_virtual_time(main())
+
+
+def test_dispatcher_session_that_fails_over_a_word_harms_nobody_else() -> None:
+    """Not the worker that reports it, nor another session; the fault goes to the loop's exception handler."""
+
+    async def main() -> None:
+        house = House(llm(2))
+        faults: list[object] = []
+        asyncio.get_running_loop().set_exception_handler(
+            lambda _, context: faults.append(context["exception"])
+        )
+
+        def fail(report: Report) -> None:
+            raise ZeroDivisionError
+
+        house.dispatcher.listen("bad", fail)
+        house.listen("a")
+        house.dispatcher.submit(job("j1", "bad"))
+        house.dispatcher.submit(job("j2", "a"))
+        await tick()
+        house.workers.report("w", ReplyText("j1", "x"))
+        house.workers.report("w", ReplyText("j2", "y"))
+        assert house.inbox["a"] == [ReplyText("j2", "y")]
+        assert [type(fault) for fault in faults] == [ZeroDivisionError]
+        house.dispatcher.close()
 
     on_virtual_time(main())
 

@@ -59,8 +59,9 @@ def test_inbox_whose_taker_is_to_fail_tells_it_why_whatever_else_has_come() -> N
         inbox = Inbox()
         taking = asyncio.create_task(inbox.take())
         await asyncio.sleep(1)
-        inbox.put_nowait(on.TimePassed())
-        inbox.fail(ZeroDivisionError())
+        with inbox.instead():
+            inbox.put_nowait(on.TimePassed())
+            raise ZeroDivisionError
         with pytest.raises(ZeroDivisionError):
             await taking
 

@@ -176,7 +176,8 @@ def test_runner_tells_a_failed_job_as_a_failed_response() -> None:
 
 
 def test_runner_wakes_its_links_once_for_what_came_together() -> None:
-    """However many events one turn of the loop brings, a link is woken once and finds them all."""
+    """However many words one turn of the loop brings, a link is woken once and finds them all; and once more for
+    everything that ends the reply behind them."""
 
     async def test(house: House) -> None:
         runner, link = house.open()
@@ -190,10 +191,10 @@ def test_runner_wakes_its_links_once_for_what_came_together() -> None:
         link.wake = wake  # type: ignore[method-assign]
         await client(runner, "response.create", response={"output_modalities": ["text"]})
         await asyncio.sleep(1)
-        assert [count for count in found if count] == [50]
+        assert [count for count in found if count] == [30, 30]
 
     def answer(job: Job) -> list[Report]:
-        return [*(ReplyText(job.id, "a") for _ in range(50)), Replied(job.id, "stop")]
+        return [*(ReplyText(job.id, "a") for _ in range(30)), Replied(job.id, "stop")]
 
     in_house(test, FakeWorkers(answer))
 
