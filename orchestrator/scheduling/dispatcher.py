@@ -159,6 +159,8 @@ class Dispatcher:
 
     def touch(self, session_id: str) -> None:
         """The session's user is active now: what waits for it may move forward within its level. Cheap."""
+        if session_id in self._listeners:
+            self._scheduler.reprioritise(session_id, self._clock.now_us())
 
     def submit(self, job: Job, turn: int = 0) -> None:
         """Queues a job of a session's `turn` (for telemetry). Never waits: a refusal arrives as `Failed` with
