@@ -6,7 +6,7 @@ from orchestrator.scheduling.batching import shape_of
 from orchestrator.scheduling.homes import HAVE_STATE, Homes, rendezvous
 from orchestrator.scheduling.kinds import BATCHED_KINDS
 from orchestrator.scheduling.lanes import Draft, Entry, Lane
-from orchestrator.scheduling.order import Allows, Order
+from orchestrator.scheduling.order import CANDIDATES, Allows, Order
 from orchestrator.scheduling.priority import UNBLOCKING, FairShares
 from orchestrator.scheduling.ranking import affinity
 from orchestrator.scheduling.weights import FIRST, Weights
@@ -37,8 +37,8 @@ class Chooser:
         if not levels:
             return draft, None
         level = self._shares.choose(levels)
-        lanes = self._order.heads(level, allows)
         suits = self._kind in HAVE_STATE and workers > 1
+        lanes = self._order.heads(level, allows, CANDIDATES if suits else 1)
         lane, draft = self._pair(level, lanes, [draft] if batched else drafts, now, suits=suits)
         entry = lane.queued[0]
         if entry.alone and not (draft.idle and not draft.entries):

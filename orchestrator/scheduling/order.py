@@ -16,7 +16,7 @@ from orchestrator.scheduling.ready_queue import Rank, ReadyQueue
 from orchestrator.scheduling.weights import Weights
 
 CANDIDATES = 8
-"""Of each line, looked at with exact weights and affinity."""
+"""Of each line, where affinity may turn their order around."""
 
 LOOKED_AT = 64
 """Of each line, while looking for what suits a worker."""
@@ -101,13 +101,13 @@ class Order:
         """Returns any lane of a level that could be next; None where none is allowed."""
         return next(self.scan(level, allows), None)
 
-    def heads(self, level: int, allows: Allows | None) -> list[Lane]:
-        """Returns the lanes of a level among which the next one is, all of one class: the first of both lines."""
+    def heads(self, level: int, allows: Allows | None, many: int = 1) -> list[Lane]:
+        """Returns the lanes of a level among which the next one is, all of one class: `many` of both lines at most."""
         if level == UNBLOCKING:
             return list(islice(self.scan(level, allows), 1))
         found = [
-            *islice(_allowed(self._late, level, allows), CANDIDATES),
-            *islice(_allowed(self._early, level, allows), CANDIDATES),
+            *islice(_allowed(self._late, level, allows), many),
+            *islice(_allowed(self._early, level, allows), many),
         ]
         best = min((lane.place.urgency.rank for lane in found if lane.place), default=0)
         return [lane for lane in found if lane.place and lane.place.urgency.rank == best]
