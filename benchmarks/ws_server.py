@@ -24,11 +24,12 @@ from starlette.routing import WebSocketRoute
 from starlette.websockets import WebSocket
 from websockets.asyncio.server import ServerConnection, broadcast, serve
 
+from orchestrator.buffers.input_queue import QueueBounds
 from orchestrator.clock import MonotonicClock
 from orchestrator.scheduling.dispatcher import Dispatcher, WorkerEvents
 from orchestrator.scheduling.job import Job
 from orchestrator.scheduling.plan import FreeSlots
-from orchestrator.scheduling.scheduler import QueueBounds, Scheduler
+from orchestrator.scheduling.scheduler import Scheduler
 from orchestrator.scheduling.work import Replied, ReplyText, WorkKind
 from orchestrator.sessions.registry import Registry
 from orchestrator.settings import Settings

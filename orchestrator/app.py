@@ -8,6 +8,8 @@ from typing import ClassVar
 
 from orchestrator.clock import MonotonicClock
 from orchestrator.errors import ChoraleError
+from orchestrator.flow.concurrency import FixedLimit
+from orchestrator.flow.limiter import Limiter
 from orchestrator.observability.inventory import Inventory
 from orchestrator.observability.loop_lag import LoopLag
 from orchestrator.recording.recorder import SessionRecorder
@@ -22,6 +24,7 @@ from orchestrator.settings.parts import (
     limit_settings,
     recording_settings,
     registry_settings,
+    scheduler,
     server_options,
     url_of,
 )
@@ -77,6 +80,8 @@ class Application:
         self._dispatcher = Dispatcher(
             self._pool,
             clock,
+            scheduler(settings),
+            Limiter(FixedLimit(settings.flow.max_jobs)),
             instrument=self._telemetry,
             costs=costs(settings, ring.quotas if ring else {}),
             instances=Instances(limit_settings(settings)),
