@@ -29,9 +29,9 @@ class SloState(Enum):
 
 class SloGuard:
     """DEGRADED once the share of failed turns is surely above `rate`: at least `LEAST_TURNS` ended within a minute, and
-    the lower end of the share's interval (E. B. Wilson, 1927; 95 %) is above it. One failure of fifty turns is no alarm,
-    two are; of fewer turns nobody can tell. So the time to react is that in which enough turns fail (at 600 turns a
-    minute and 2 % failing about 20 s).
+    the lower end of the share's interval (E. B. Wilson, 1927; 95 %) is above it. One failure of fifty turns is no
+    alarm, two are; of fewer turns nobody can tell. So the time to react is that in which enough turns fail (at 600
+    turns a minute and 2 % failing about 20 s).
 
     Back to NORMAL once the share was at or below half of `rate` for `DWELL_US` without a break; any look that finds it
     above starts that time anew.
