@@ -19,10 +19,11 @@ from typing import Annotated
 import typer
 
 from benchmarks.outcome import Claim, Outcome, Row, screen, table, this_machine
+from orchestrator.buffers.input_queue import QueueBounds
 from orchestrator.clock import seconds
 from orchestrator.scheduling.job import Job, Tier
 from orchestrator.scheduling.plan import FreeSlots
-from orchestrator.scheduling.scheduler import QueueBounds, Scheduler
+from orchestrator.scheduling.scheduler import Scheduler
 from orchestrator.scheduling.work import Reply
 
 SIZES = (100, 1_000, 10_000, 100_000)

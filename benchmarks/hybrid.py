@@ -15,7 +15,7 @@ import typer
 
 from benchmarks.outcome import Claim, Outcome, Row, screen, table, this_machine
 from benchmarks.queue_world import BOUNDS_S, LEVELS, Hybrid, Plain, Queue, Told, arrivals, p95, play
-from orchestrator.scheduling.scheduler import QueueBounds
+from orchestrator.buffers.input_queue import QueueBounds
 
 PLACES = 16
 SERVICE_S = 0.25

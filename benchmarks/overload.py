@@ -17,9 +17,9 @@ import typer
 
 from benchmarks.outcome import Claim, Outcome, Row, screen, table, this_machine
 from benchmarks.queue_world import BOUNDS_S, LEVELS, Hybrid, Told, arrivals, jain, p95, play
+from orchestrator.buffers.input_queue import QueueBounds
 from orchestrator.clock import seconds
 from orchestrator.scheduling.job import Job, Tier
-from orchestrator.scheduling.scheduler import QueueBounds
 from orchestrator.scheduling.work import Reply
 
 PLACES = 32

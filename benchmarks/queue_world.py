@@ -6,11 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from orchestrator.buffers.input_queue import QueueBounds
 from orchestrator.clock import US_PER_S, seconds
 from orchestrator.scheduling.job import Job, Tier
 from orchestrator.scheduling.plan import FreeSlots
 from orchestrator.scheduling.priority import LEVEL_WEIGHTS
-from orchestrator.scheduling.scheduler import QueueBounds, Scheduler
+from orchestrator.scheduling.scheduler import Scheduler
 from orchestrator.scheduling.work import Reply
 
 LEVELS = (1, 2, 3)

@@ -21,9 +21,10 @@ from collections import Counter, OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from orchestrator.clock import US_PER_S
+from orchestrator.buffers.input_queue import InputQueue, QueueBounds
 from orchestrator.errors import InvalidState
-from orchestrator.flow.limiter import RETRY_AT_LEAST_S, RETRY_AT_MOST_S, Refusal
+from orchestrator.flow.limiter import Refusal
+from orchestrator.flow.watermark import Watermark
 from orchestrator.scheduling.choosing import Chooser
 from orchestrator.scheduling.homes import SESSIONS_KEPT, Homes
 from orchestrator.scheduling.job import Job
@@ -31,35 +32,19 @@ from orchestrator.scheduling.kinds import BATCHED_KINDS, KINDS
 from orchestrator.scheduling.lanes import REPEATS, Draft, Entry, Lane
 from orchestrator.scheduling.order import Order
 from orchestrator.scheduling.plan import Assignment, FreeSlots, Plan, Withdrawn
-from orchestrator.scheduling.priority import LEVEL_WEIGHTS, UNBLOCKING, FairShares
+from orchestrator.scheduling.priority import LEVEL_WEIGHTS, FairShares
 from orchestrator.scheduling.ranking import TERMS
 from orchestrator.scheduling.weights import Weights
 from orchestrator.scheduling.work import Score, Transcribe, WorkKind
 
-_SMOOTHING = 0.1
-_FIRST_GUESS_S = 0.5
-
-
-@dataclass(frozen=True, slots=True)
-class QueueBounds:
-    """Overflow rule of the job queue: REJECT.
-
-    Levels 1–3 are refused from `watermark` · `jobs` and of `audio_bytes` on, unblocking work at the full numbers; a
-    lane is refused at `lane_jobs`. Repeats were accepted once and are always taken back: they add at most what runs.
-    """
-
-    jobs: int = 512
-    audio_bytes: int = 64 << 20
-    watermark: float = 0.85
-    lane_jobs: int = 64
-
 
 @dataclass(frozen=True, slots=True)
 class SchedulerStatistics:
-    """`queued` and `running` are now, per kind; `queued_by_level` too. The rest counts since the start; `declined` is
-    speculative work that was not taken."""
+    """`queued`, `marks` (from where on new work is refused) and `running` are now, per kind; `queued_by_level` too. The
+    rest counts since the start; `declined` is speculative work that was not taken."""
 
     queued: Mapping[WorkKind, int]
+    marks: Mapping[WorkKind, int]
     queued_by_level: Mapping[int, int]
     queued_audio_bytes: int
     running: Mapping[WorkKind, int]
@@ -76,8 +61,15 @@ class SchedulerStatistics:
 class Scheduler:
     """`submit` what is to be done, `plan` when workers are free, tell it how things `finish` or get `lost`."""
 
-    def __init__(self, bounds: QueueBounds | None = None, weights: Mapping[int, int] = LEVEL_WEIGHTS) -> None:
-        self._bounds = bounds or QueueBounds()
+    def __init__(
+        self,
+        bounds: QueueBounds | None = None,
+        weights: Mapping[int, int] = LEVEL_WEIGHTS,
+        marks: Mapping[str, Watermark] | None = None,
+    ) -> None:
+        """`marks` say how many jobs of each kind may wait; a kind without one has a fixed share of the bounds."""
+        self.queue = InputQueue(bounds, marks)
+        """Who is let in, and what waits."""
         self._entries: dict[str, Entry] = {}
         self._lanes: dict[tuple[str, WorkKind], Lane] = {}
         self._weights = {level: Weights() for level in TERMS}
@@ -95,11 +87,6 @@ class Scheduler:
         self._now = 0
         self._deadlines: list[tuple[int, int, str]] = []
         self._sequence = 0
-        self._queued = 0
-        self._queued_audio_bytes = 0
-        self._queued_of: Counter[WorkKind] = Counter()
-        self._queued_at: Counter[int] = Counter()
-        self._service_s: dict[WorkKind, float] = dict.fromkeys(KINDS, _FIRST_GUESS_S)
         self._counts: Counter[str] = Counter()
 
     def submit(self, job: Job, now: int) -> Refusal | None:
@@ -107,11 +94,10 @@ class Scheduler:
         if job.id in self._entries:
             raise InvalidState("scheduler", "job exists", job.id)
         lane = self._lanes.get((job.session_id, job.kind))
-        if self._is_full(job) or (lane is not None and len(lane.queued) >= self._bounds.lane_jobs):
-            self._counts["refused"] += 1
-            return Refusal(self._expected_wait_s(job.kind))
         self._now = now
-        self._counts["submitted"] += 1
+        in_lane = len(lane.queued) if lane is not None else 0
+        if not self.queue.admit(job.kind, job.level, in_lane, _audio_bytes(job), now):
+            return Refusal(self.queue.expected_wait_s(job.kind, self._running_of[job.kind]))
         self._sequence += 1
         entry = Entry(job, self._sequence)
         self._entries[job.id] = entry
@@ -139,7 +125,7 @@ class Scheduler:
         kind = job.kind
         lane = self._lanes.get((job.session_id, kind))
         own_queued, own_running = (len(lane.queued), lane.running is not None) if lane else (0, False)
-        if self._queued_of[kind] > own_queued:
+        if self.queue.queued(kind) > own_queued:
             self._counts["declined"] += 1
             return False
         running = self._running_of[kind]
@@ -177,8 +163,7 @@ class Scheduler:
         if entry is None or entry.worker_id is None:
             return None
         self._now = now
-        kind = entry.job.kind
-        self._service_s[kind] += _SMOOTHING * ((now - entry.started_us) / US_PER_S - self._service_s[kind])
+        self.queue.finished(entry.job.kind, now - entry.started_us, now)
         self._homes.note(entry.job, entry.worker_id)
         self._end(entry)
         self._counts["finished"] += 1
@@ -228,6 +213,7 @@ class Scheduler:
             self._stop(entry)
             entry.repeat()
             self._counts["repeated"] += 1
+            self.queue.back(entry.job.kind, entry.job.level, _audio_bytes(entry.job), now)
             self._enqueue(entry)
         self._counts["failed"] += len(failed)
         return tuple(failed)
@@ -257,12 +243,17 @@ class Scheduler:
 
     def statistics(self) -> SchedulerStatistics:
         return SchedulerStatistics(
-            queued={kind: self._queued_of[kind] for kind in KINDS},
-            queued_by_level={level: many for level, many in self._queued_at.items() if many},
-            queued_audio_bytes=self._queued_audio_bytes,
+            queued={kind: self.queue.queued(kind) for kind in KINDS},
+            marks={kind: self.queue.mark(kind) for kind in KINDS},
+            queued_by_level={
+                level: many
+                for level in LEVEL_WEIGHTS
+                if (many := sum(self.queue.queued_at(kind, level) for kind in KINDS))
+            },
+            queued_audio_bytes=self.queue.audio_bytes,
             running={kind: self._running_of[kind] for kind in KINDS},
-            submitted=self._counts["submitted"],
-            refused=self._counts["refused"],
+            submitted=self.queue.admitted,
+            refused=self.queue.refused,
             declined=self._counts["declined"],
             finished=self._counts["finished"],
             cancelled=self._counts["cancelled"],
@@ -270,21 +261,6 @@ class Scheduler:
             repeated=self._counts["repeated"],
             failed=self._counts["failed"],
         )
-
-    # --- admission ----------------------------------------------------------------------------------------------------
-
-    def _is_full(self, job: Job) -> bool:
-        share = 1.0 if job.level == UNBLOCKING else self._bounds.watermark
-        return (
-            self._queued + 1 > self._bounds.jobs * share
-            or self._queued_audio_bytes + _audio_bytes(job) > self._bounds.audio_bytes * share
-        )
-
-    def _expected_wait_s(self, kind: WorkKind) -> float:
-        """Estimates how long the queue of a kind takes: jobs ahead · time per job / jobs done at a time."""
-        at_a_time = self._running_of[kind]
-        expected_s = self._queued_of[kind] * self._service_s[kind] / max(1, at_a_time)
-        return min(max(expected_s, RETRY_AT_LEAST_S), RETRY_AT_MOST_S)
 
     # --- choosing -----------------------------------------------------------------------------------------------------
 
@@ -309,7 +285,6 @@ class Scheduler:
             lane = self._lanes[job.session_id, job.kind] = Lane(job.session_id, job.kind)
         # A lane runs its oldest job, so what comes back from a lost worker was submitted before all that wait in it.
         lane.queued.insert(0 if entry.losses else len(lane.queued), entry)
-        self._count_queued(entry, 1)
         self._place(lane)
 
     def _start(self, entry: Entry, draft: Draft, now: int) -> None:
@@ -321,7 +296,9 @@ class Scheduler:
             self._weights[urgency.level].observe(missed=missed)
         lane.queued.remove(entry)
         lane.running = entry
-        self._count_queued(entry, -1)
+        job = entry.job
+        waited_us = now - max(job.created_us, job.due_us)
+        self.queue.started(lane.kind, job.level, _audio_bytes(job), waited_us, now)
         self._place(lane)
         entry.worker_id, entry.started_us = draft.worker_id, now
         self._running.setdefault(draft.worker_id, {})[entry.job.id] = entry
@@ -334,7 +311,7 @@ class Scheduler:
         lane = self._lane_of(entry)
         if entry.worker_id is None:
             lane.queued.remove(entry)
-            self._count_queued(entry, -1)
+            self.queue.withdrawn(lane.kind, entry.job.level, _audio_bytes(entry.job))
         else:
             lane.running, lane.free_us = None, self._now
             at_worker = self._running[entry.worker_id]
@@ -368,12 +345,6 @@ class Scheduler:
 
     def _lane_of(self, entry: Entry) -> Lane:
         return self._lanes[entry.job.session_id, entry.job.kind]
-
-    def _count_queued(self, entry: Entry, change: int) -> None:
-        self._queued += change
-        self._queued_of[entry.job.kind] += change
-        self._queued_at[entry.urgency.level] += change
-        self._queued_audio_bytes += change * _audio_bytes(entry.job)
 
     def _is_current(self, item: tuple[int, int, str]) -> bool:
         entry = self._entries.get(item[2])

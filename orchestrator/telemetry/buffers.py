@@ -3,10 +3,11 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
+from orchestrator.buffers.input_queue import QueueBounds
 from orchestrator.observability import logs
 from orchestrator.observability.inventory import BufferReading, Inventory
 from orchestrator.scheduling.dispatcher import Dispatcher
-from orchestrator.scheduling.scheduler import QueueBounds
+from orchestrator.scheduling.kinds import KINDS
 from orchestrator.sessions.holdings import Holdings
 from orchestrator.sessions.registry import Registry
 from orchestrator.telemetry.gathering import MOST_JOBS, MOST_TURNS
@@ -88,7 +89,7 @@ def register_jobs(inventory: Inventory, dispatcher: Dispatcher, bounds: QueueBou
             "jobs_waiting": BufferReading(
                 items=sum(told.scheduler.queued.values()),
                 size_bytes=told.scheduler.queued_audio_bytes,
-                bound_items=bounds.jobs,
+                bound_items=bounds.jobs * len(KINDS),
                 bound_bytes=bounds.audio_bytes,
                 dropped=told.scheduler.refused,
             ),
