@@ -133,6 +133,8 @@ def command(
     shown = rows(told, span_s)
     console.print(table(f"At twice the capacity of {CAPACITY:g} jobs a second", shown))
     outcome = Outcome("overload", {"seconds": span_s, "seed": seed}, tables={"tiers": shown})
+    came = told.refused[1] + told.expired[1] + len(told.waits_s[1])
+    outcome.figures["platinum refused, %"] = 100 * told.refused[1] / max(1, came)
     outcome.claims += claims(told, fairness, span_s)
     outcome.show(console)
     console.print(f"written to {os.path.relpath(outcome.write(json_file, machine))}")
