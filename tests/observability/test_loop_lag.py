@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from orchestrator.observability.loop_lag import KEPT, LoopLag
+from orchestrator.observability.loop_lag import KEPT, LATELY, LoopLag
 from tests.virtual_time import run
 
 
