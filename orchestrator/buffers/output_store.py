@@ -18,7 +18,8 @@ class OutputStore:
     """Logs by their session, at most `max_bytes` together as long as there is a log to clear.
 
     Full means: sessions without a link lose theirs, whoever was left longest ago first. What a link reads from is never
-    cleared; it has its own log's bound. Each call takes constant time, `over` as long as what it names.
+    cleared; it has its own log's bound. Each call takes constant time; `over`, where there is too much, walks past
+    those left earlier whose logs are empty.
     """
 
     def __init__(self, max_bytes: int) -> None:

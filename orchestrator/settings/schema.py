@@ -15,12 +15,23 @@ NotNegative = Annotated[float, Field(ge=0)]
 Count = Annotated[int, Field(ge=1)]
 Amount = Annotated[int, Field(ge=1, le=4_000_000_000)]
 Share = Annotated[float, Field(ge=0, le=1)]
+Duration = Annotated[float, Field(ge=1, le=3_600_000)]
+"""Milliseconds that a worker may take: a limit counts whole microseconds and cannot divide by none."""
+
+Pause = Annotated[float, Field(gt=0, le=86_400)]
+"""Seconds that a thread waits; it cannot wait for ever."""
 
 
 class Section(BaseModel):
     """One mapping of the configuration. Unknown keys are faults, values do not change once read."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, coerce_numbers_to_str=True)
+
+
+def _web_address(endpoint: str) -> str:
+    if not endpoint.startswith(("http://", "https://")):
+        raise ValueError("an address that begins with http:// or https://")
+    return endpoint
 
 
 def _one_process(workers: int) -> int:
@@ -107,8 +118,8 @@ class WorkerLimit(Section):
 
     policy: Literal["fixed", "reference", "aimd", "gradient"] = "fixed"
     base: Count | None = None
-    p95_ms: Positive = 300
-    slope_ms: Positive = 1_000
+    p95_ms: Duration = 300
+    slope_ms: Duration = 1_000
 
 
 class Worker(Section):
@@ -227,11 +238,11 @@ class Telemetry(Section):
     """What is told of the run to other programs (docs/telemetry.md)."""
 
     metrics: bool = True
-    otlp_endpoint: str | None = None
+    otlp_endpoint: Annotated[str, AfterValidator(_web_address)] | None = None
     otlp_headers: dict[str, str] = Field(default_factory=dict)
     traces: bool = True
     sample: Share = 1.0
-    export_every_s: Positive = 10.0
+    export_every_s: Pause = 10.0
     service_name: str = "chorale"
 
 

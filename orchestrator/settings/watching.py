@@ -50,8 +50,9 @@ class ServerParts:
 def telemetry_settings(settings: Settings) -> TelemetrySettings:
     """Returns what telemetry is to do."""
     told, llm = settings.telemetry, settings.workers.llm
-    # A path is shortened to its last part: labels name models, not places on a disk.
-    model = PurePath(llm.model).stem if llm.model else "default"
+    # A path is shortened to its last part: labels name models, not places on a disk. What follows a point is a version
+    # as often as the kind of a file.
+    model = PurePath(llm.model).name.removesuffix(".gguf") if llm.model else "default"
     provider = "openai" if llm.engine.startswith("openai") else "chorale"
     return TelemetrySettings(
         metrics=told.metrics,

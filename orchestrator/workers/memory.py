@@ -54,7 +54,13 @@ class MemoryGauge:
     def run(self) -> None:
         """Looks once a second, for ever."""
         while True:
-            self.look()
+            try:
+                self.look()
+            except (RuntimeError, ValueError, OSError) as fault:
+                # What was seen last is no news for ever: nobody knows until a look succeeds.
+                if self._share != UNKNOWN:
+                    log.warning("the worker's memory is not known: %s", fault)
+                self._share = UNKNOWN
             time.sleep(EVERY_S)
 
     def look(self) -> None:

@@ -33,7 +33,9 @@ BOUNDED = {
 }
 """What an hour of such turns does not fill: its own bound holds."""
 
-OF_OTHERS = frozenset({"SessionRunner._links", "SessionRunner._dispatcher", "SpeechIntake._detector"})
+OF_OTHERS = frozenset(
+    {"SessionRunner._links", "SessionRunner._dispatcher", "Submitting._dispatcher", "SpeechIntake._detector"}
+)
 
 
 def answer(job: Job) -> Sequence[Report]:

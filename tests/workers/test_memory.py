@@ -194,3 +194,26 @@ def test_gauge_asks_an_engine_that_tells() -> None:
         told_by(None)
     gauge.look()
     assert gauge.share > 1
+
+
+def test_memory_gauge_goes_on_looking_after_a_look_that_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A driver that fails once leaves no old share behind, and the next look tells again."""
+    gauge, shares = memory.MemoryGauge(0), iter([0.97, None, 0.5])
+    seen: list[float] = []
+
+    def share() -> float:
+        found = next(shares)
+        if found is None:
+            raise RuntimeError("the driver failed")
+        return found
+
+    def pause(_: float) -> None:
+        seen.append(gauge.share)
+        if len(seen) == 3:
+            raise SystemExit
+
+    monkeypatch.setattr(memory, "_told", share)
+    monkeypatch.setattr("orchestrator.workers.memory.time.sleep", pause)
+    with pytest.raises(SystemExit):
+        gauge.run()
+    assert seen == [0.97, memory.UNKNOWN, 0.5]
