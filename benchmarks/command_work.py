@@ -19,7 +19,6 @@ from msgspec import structs
 
 from orchestrator.errors import ChoraleError
 from orchestrator.recording.stage import Company
-from orchestrator.scheduling.dispatcher import WorkerEvents
 from orchestrator.scheduling.job import Job
 from orchestrator.scheduling.plan import FreeSlots
 from orchestrator.scheduling.work import (
@@ -34,6 +33,7 @@ from orchestrator.scheduling.work import (
     Work,
     WorkKind,
 )
+from orchestrator.scheduling.worker_ports import WorkerEvents
 from orchestrator.sessions.rules import SessionRules
 from orchestrator.settings.engines import detector, worker_spec
 from orchestrator.settings.loading import load

@@ -18,10 +18,11 @@ from dataclasses import replace
 import uvloop
 
 from benchmarks.ws_server import MOST_SOCKETS, PING_S, NoDetector, Ready, ScriptedModel, say, sockets
+from orchestrator.buffers.input_queue import QueueBounds
 from orchestrator.clock import MonotonicClock
 from orchestrator.observability.loop_lag import LoopLag
 from orchestrator.scheduling.dispatcher import Dispatcher
-from orchestrator.scheduling.scheduler import QueueBounds, Scheduler
+from orchestrator.scheduling.scheduler import Scheduler
 from orchestrator.sessions.registry import Registry
 from orchestrator.settings import Settings
 from orchestrator.settings.parts import registry_settings

@@ -24,19 +24,21 @@ from starlette.routing import WebSocketRoute
 from starlette.websockets import WebSocket
 from websockets.asyncio.server import ServerConnection, broadcast, serve
 
+from orchestrator.buffers.input_queue import QueueBounds
 from orchestrator.clock import MonotonicClock
-from orchestrator.scheduling.dispatcher import Dispatcher, WorkerEvents
+from orchestrator.scheduling.dispatcher import Dispatcher
 from orchestrator.scheduling.job import Job
 from orchestrator.scheduling.plan import FreeSlots
-from orchestrator.scheduling.scheduler import QueueBounds, Scheduler
+from orchestrator.scheduling.scheduler import Scheduler
 from orchestrator.scheduling.work import Replied, ReplyText, WorkKind
+from orchestrator.scheduling.worker_ports import WorkerEvents
 from orchestrator.sessions.registry import Registry
 from orchestrator.settings import Settings
 from orchestrator.settings.parts import registry_settings
 from orchestrator.transports.auth import Gate, SecretBook
 from orchestrator.transports.entrance import Entrance
 from orchestrator.transports.http import make_app
-from orchestrator.transports.routes import Doors, WorkerCondition
+from orchestrator.transports.routes import Doors, ServiceCondition, WorkerCondition
 from orchestrator.transports.server import ServerOptions, listen, make_server
 from orchestrator.transports.webrtc import CallDoor
 from orchestrator.transports.websocket import WebSocketDoor
@@ -153,6 +155,9 @@ class NoDetector:
 
 class Ready:
     """Readiness of a server without workers."""
+
+    def service(self) -> ServiceCondition:
+        return ServiceCondition()
 
     def conditions(self) -> Sequence[WorkerCondition]:
         return ()

@@ -6,13 +6,17 @@ import signal
 from collections.abc import Awaitable, Callable, Sequence
 from typing import ClassVar
 
-from orchestrator.clock import MonotonicClock
+from orchestrator.clock import US_PER_S, MonotonicClock
 from orchestrator.errors import ChoraleError
+from orchestrator.flow.concurrency import FixedLimit
+from orchestrator.flow.limiter import Limiter
+from orchestrator.observability.instrument import Several
 from orchestrator.observability.inventory import Inventory
 from orchestrator.observability.loop_lag import LoopLag
 from orchestrator.recording.recorder import SessionRecorder
 from orchestrator.scheduling.dispatcher import Dispatcher
 from orchestrator.scheduling.instances import Instances
+from orchestrator.scheduling.serving import Serving
 from orchestrator.sessions.registry import Registry
 from orchestrator.settings import Settings
 from orchestrator.settings.engines import as_installed, detector, lacks_piper, worker_specs
@@ -22,6 +26,7 @@ from orchestrator.settings.parts import (
     limit_settings,
     recording_settings,
     registry_settings,
+    scheduler,
     server_options,
     url_of,
 )
@@ -31,7 +36,7 @@ from orchestrator.transports.entrance import Entrance
 from orchestrator.transports.http import make_app
 from orchestrator.transports.key_file import read_key_file
 from orchestrator.transports.page import read_page
-from orchestrator.transports.routes import Doors, WorkerCondition
+from orchestrator.transports.routes import Doors, ServiceCondition, WorkerCondition
 from orchestrator.transports.server import listen, make_server
 from orchestrator.transports.webrtc import CallDoor
 from orchestrator.transports.websocket import WebSocketDoor
@@ -69,25 +74,32 @@ class Application:
             log.warning("replies are text: piper-tts is not installed. For a voice: pip install piper-tts")
             settings = as_installed(settings)
         server = settings.server
-        clock = MonotonicClock()
+        self._clock = clock = MonotonicClock()
         ring = read_key_file(server.key_file) if server.key_file else None
         self._settings = settings
         self._telemetry = make_telemetry(settings, clock)
         self._pool = WorkerPool(PoolSettings(worker_specs(settings)), clock, progress)
+        self.loop_lag = LoopLag(tell=self._telemetry.loop_lag if self._telemetry is not None else None)
+        flow = settings.flow
+        self._serving = Serving(flow.slo_error_rate, flow.shedding, self.loop_lag.usual_s)
+        listening = (self._telemetry, self._serving) if self._telemetry is not None else (self._serving,)
+        told = Several(*listening)
         self._dispatcher = Dispatcher(
             self._pool,
             clock,
-            instrument=self._telemetry,
+            scheduler(settings),
+            Limiter(FixedLimit(flow.max_jobs)),
+            instrument=told,
             costs=costs(settings, ring.quotas if ring else {}),
             instances=Instances(limit_settings(settings)),
+            serving=self._serving,
         )
         self._voice = VoiceActivity(detector(settings))
         directory = registry_settings(settings)
         recording = recording_settings(settings)
         self._recorder = SessionRecorder(recording) if recording is not None else None
-        self._registry = Registry(
-            directory, clock, self._dispatcher, self._voice, self._recorder, self._telemetry
-        )
+        self._registry = Registry(directory, clock, self._dispatcher, self._voice, self._recorder, told)
+        self._registry.may_open = self._serving.may_open
         secrets = SecretBook(server.max_secrets)
         self._entrance = Entrance(Gate(ring, secrets), server.origins, server.hosts, clock)
         self._links = WebSocketDoor(self._registry, self._entrance, server.max_links)
@@ -104,11 +116,9 @@ class Application:
             self._telemetry,
         )
         self._server = make_server(make_app(doors, read_page()), server_options(server))
-        self.loop_lag = LoopLag()
         self.inventory = Inventory()
         """The server's buffers; empty without telemetry."""
         if self._telemetry is not None:
-            self.loop_lag = LoopLag(tell=self._telemetry.loop_lag)
             parts = ServerParts(
                 self._registry,
                 self._dispatcher,
@@ -134,6 +144,12 @@ class Application:
             )
             for state in self._pool.states()
         ]
+
+    def service(self) -> ServiceCondition:
+        """Says what is left out now, and since when (`transports.routes.Readiness`)."""
+        told = self._serving.statistics()
+        since_s = None if told.since_us is None else (self._clock.now_us() - told.since_us) / US_PER_S
+        return ServiceCondition(told.service.level, told.service.degraded, since_s)
 
     def stop(self) -> None:
         """Ends the server: the first time after what runs has finished (`server.drain_s`), the second time at once."""

@@ -50,6 +50,6 @@ def test_every_file_that_makes_a_queue_is_in_the_table() -> None:
 
 
 def _makes_a_queue(code: str) -> bool:
-    names = {"deque", "Queue", "SimpleQueue", "LifoQueue", "PriorityQueue", "Ring"}
+    names = {"deque", "Queue", "SimpleQueue", "LifoQueue", "PriorityQueue", "Ring", "SortedKeyList"}
     calls = (node.func for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Call))
     return any((getattr(func, "id", None) or getattr(func, "attr", "")) in names for func in calls)

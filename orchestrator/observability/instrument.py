@@ -111,3 +111,22 @@ class Silent:
 
     def began(self, method: str, scheme: str) -> None:
         pass
+
+
+class Several:
+    """Tells everything to several instruments, in order."""
+
+    def __init__(self, *instruments: Instrument) -> None:
+        self._instruments = instruments
+
+    def job(self, record: JobRecord) -> None:
+        for one in self._instruments:
+            one.job(record)
+
+    def turn(self, record: TurnRecord) -> None:
+        for one in self._instruments:
+            one.turn(record)
+
+    def request(self, record: RequestRecord) -> None:
+        for one in self._instruments:
+            one.request(record)

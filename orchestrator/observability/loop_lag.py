@@ -7,10 +7,14 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import islice
 
 PERIOD_S = 0.05
 KEPT = 1_200
 """One minute of samples: about what a scrape of metrics covers."""
+
+LATELY = 40
+"""Two seconds of samples: what says whether the loop keeps up now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +61,12 @@ class LoopLag:
             worst_ever_ms=1_000 * self._worst_ever_s,
             samples=self._samples,
         )
+
+    def usual_s(self) -> float:
+        """Returns how late the loop usually is now, in seconds: the median of the last `LATELY` samples; 0 before."""
+        if len(self._lags_s) < LATELY:
+            return 0.0
+        return sorted(islice(reversed(self._lags_s), LATELY))[LATELY // 2]
 
     def clear(self) -> None:
         """Forgets the samples, for a measurement that begins now; the counts since the start stay."""

@@ -217,6 +217,35 @@ JOB_BATCH = MetricSpec(
 QUEUED = MetricSpec(
     "chorale.jobs.queued", _UP_DOWN, "{job}", "Jobs that wait for a worker.", ("chorale.kind",)
 )
+QUEUE_MARK = MetricSpec(
+    "chorale.queue.mark",
+    _GAUGE,
+    "{job}",
+    "How many jobs of a kind may wait before new ones are refused.",
+    ("chorale.kind",),
+)
+SERVICE_LEVEL = MetricSpec(
+    "chorale.service.level",
+    _GAUGE,
+    "1",
+    "What is left out: 0 nothing, 1 drafts, 2 speech too, 3 turns of silver too, 4 new sessions too.",
+)
+SERVICE_DEGRADED = MetricSpec(
+    "chorale.service.degraded", _GAUGE, "1", "1 while too many turns fail and the server goes easy on itself."
+)
+PRESSURE = MetricSpec(
+    "chorale.service.pressure",
+    _GAUGE,
+    "1",
+    "How full the fullest queue is, of its mark, or how late the event loop, of what is too late.",
+)
+SHED = MetricSpec(
+    "chorale.shed",
+    _COUNTER,
+    "{item}",
+    "What was left out: draft, speech, silver_turn, session.",
+    ("chorale.shed.what",),
+)
 LEVELS = MetricSpec(
     "chorale.level.queued",
     _UP_DOWN,

@@ -15,7 +15,6 @@ from modalities.audio.segmenter import WINDOW
 from modalities.ports import SPEECH_RATE_HZ, Pcm
 from modalities.text.facts import facts_and_form
 from orchestrator.recording.stage import Company
-from orchestrator.scheduling.dispatcher import WorkerEvents
 from orchestrator.scheduling.job import Job
 from orchestrator.scheduling.plan import FreeSlots
 from orchestrator.scheduling.work import (
@@ -36,6 +35,7 @@ from orchestrator.scheduling.work import (
     WordFound,
     WorkKind,
 )
+from orchestrator.scheduling.worker_ports import WorkerEvents
 from orchestrator.sessions.intake import DeliverProbabilities, Sound
 
 _LOUD = 300.0

@@ -13,7 +13,8 @@ from orchestrator.recording.journal import Journal, read, standing_of
 from orchestrator.recording.scribe import Opening, Scribe
 from orchestrator.recording.sound import Delivery, Mark
 from orchestrator.recording.virtual_time import LoopClock, VirtualTimeLoop
-from orchestrator.scheduling.dispatcher import Dispatcher, Workers
+from orchestrator.scheduling.dispatcher import Dispatcher
+from orchestrator.scheduling.worker_ports import Workers
 from orchestrator.sessions import events as on
 from orchestrator.sessions.effects import Effect
 from orchestrator.sessions.intake import Detector

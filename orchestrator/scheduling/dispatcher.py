@@ -5,85 +5,54 @@ nearest deadline is a timer of the loop.
 """
 
 import asyncio
+import logging
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
 
+from orchestrator.buffers.transit import Transit, TransitStatistics
 from orchestrator.clock import US_PER_S, Clock
 from orchestrator.errors import InvalidState
 from orchestrator.flow.concurrency import FixedLimit
 from orchestrator.flow.limiter import Limiter, LimiterStatistics, Permit, Refusal
 from orchestrator.flow.tenants import TenantStatistics
 from orchestrator.observability.instrument import Instrument
-from orchestrator.scheduling.cost import Charge, Costs
+from orchestrator.scheduling.cost import Costs
 from orchestrator.scheduling.delivery import Delivery
 from orchestrator.scheduling.instances import TICK_US, Instances, InstanceStatistics, WorkerMemory
 from orchestrator.scheduling.job import Job
 from orchestrator.scheduling.job_watch import Followed
-from orchestrator.scheduling.kinds import KIND_NAMES
 from orchestrator.scheduling.plan import FreeSlots, Withdrawn
+from orchestrator.scheduling.refusals import (
+    failed_repeatedly,
+    left_out,
+    no_room,
+    no_time_for_guesses,
+    nobody_for,
+    too_late,
+    used_up,
+)
 from orchestrator.scheduling.scheduler import Scheduler, SchedulerStatistics
-from orchestrator.scheduling.splice import Splice, ends_a_job
-from orchestrator.scheduling.work import REFUSED, Failed, Report, WorkKind
+from orchestrator.scheduling.serving import ServiceStatistics, Serving
+from orchestrator.scheduling.splice import ends_a_job
+from orchestrator.scheduling.tickets import Ticket, Tickets
+from orchestrator.scheduling.work import Failed, Report, WorkKind
+from orchestrator.scheduling.worker_ports import Workers
+
+log = logging.getLogger("chorale.flow")
 
 Deliver = Callable[[Report], None]
-
-SPECULATIVE = "speculative"
-"""Why guesses are refused that would make others wait: that is no overload, and no fault."""
 
 MOST_JOBS_INSIDE = 2048
 """Default bound of jobs accepted and not yet ended, over all sessions."""
 
-
-class WorkerEvents(Protocol):
-    """What workers tell the dispatcher; called on the event loop."""
-
-    def reported(self, worker_id: str, report: Report) -> None:
-        """A worker answers. Reports of one job arrive in the order in which they were made."""
-        ...
-
-    def lost(self, worker_id: str) -> None:
-        """A worker is gone with everything it had; nothing it reported arrives after this."""
-        ...
-
-    def freed(self) -> None:
-        """`Workers.free` may hold more than before."""
-        ...
-
-    def gave_up(self, kind: WorkKind) -> None:
-        """`Workers.hopeless` holds for a kind from now on, as far as anybody can tell."""
-        ...
-
-
-class Workers(Protocol):
-    """Everything that does work, wherever it runs. Starting and stopping it is its owner's."""
-
-    def listen(self, events: WorkerEvents) -> None:
-        """From now on events go there."""
-        ...
-
-    def free(self) -> Mapping[str, FreeSlots]:
-        """Returns what each ready worker could take now."""
-        ...
-
-    def hopeless(self, kind: WorkKind) -> bool:
-        """Says whether no worker of a kind can start as things are."""
-        ...
-
-    def send(self, worker_id: str, jobs: Sequence[Job]) -> None:
-        """Hands jobs over, at most as many as `free` promised. Never waits; a loss is told by `WorkerEvents.lost`."""
-        ...
-
-    def cancel(self, worker_id: str, job_id: str) -> None:
-        """Stops a job within one step of its engine; its slot is free once the worker says so. Never waits."""
-        ...
+_LOOK_S = 0.25
 
 
 @dataclass(frozen=True, slots=True)
 class DispatcherStatistics:
     """`delivered` and `dropped_reports` (late, unknown, of cancelled jobs) count since the start. `instances` are the
-    limits of workers, `tenants` what those use whose use is bounded."""
+    limits of workers, `tenants` what those use whose use is bounded, `transit` the jobs that workers have."""
 
     scheduler: SchedulerStatistics
     jobs: LimiterStatistics
@@ -91,24 +60,10 @@ class DispatcherStatistics:
     delivered: int
     dropped_reports: int
     lost_workers: int
+    transit: TransitStatistics
     instances: Mapping[str, InstanceStatistics] = field(default_factory=dict)
     tenants: TenantStatistics | None = None
-
-
-@dataclass(slots=True, eq=False)
-class _Ticket:
-    """A job on its way, until its last report is delivered."""
-
-    session_id: str
-    followed: Followed
-    permit: Permit | None = None
-    charge: Charge | None = None
-    splice: Splice = field(default_factory=Splice)
-
-    def settle(self, end: Callable[[Permit, int], None], now: int) -> None:
-        """Ends the permit, unless there is none or it has ended: refused, or reported and not yet delivered."""
-        if self.permit is not None and not self.permit.ended:
-            end(self.permit, now)
+    service: ServiceStatistics | None = None
 
 
 class Dispatcher:
@@ -123,9 +78,10 @@ class Dispatcher:
         instrument: Instrument | None = None,
         costs: Costs | None = None,
         instances: Instances | None = None,
+        serving: Serving | None = None,
     ) -> None:
         """`instrument` is told what became of every job; `costs` bounds what tenants use, `instances` how many jobs a
-        worker has at one time. None: nothing does."""
+        worker has at one time; `serving` says what is left out under pressure. None: nothing does."""
         self._workers = workers
         self._clock = clock
         self._scheduler = scheduler or Scheduler()
@@ -133,10 +89,14 @@ class Dispatcher:
         self._instrument = instrument
         self._costs = costs
         self._instances = instances or Instances({})
+        self._serving = serving
+        self._looking: asyncio.TimerHandle | None = None
         self._ticking: asyncio.TimerHandle | None = None
         self._listeners: dict[str, Deliver] = {}
         self._tenants: dict[str, str] = {}
-        self._tickets: dict[str, _Ticket] = {}
+        self._tickets = Tickets()
+        self._by_job = self._tickets.by_job
+        self._transit = Transit()
         self._counts: Counter[str] = Counter()
         self._planning: asyncio.Handle | None = None
         self._alarm: asyncio.TimerHandle | None = None
@@ -148,6 +108,8 @@ class Dispatcher:
         self._workers.listen(self)
         if isinstance(self._workers, WorkerMemory):
             self._tick(self._workers)
+        if self._serving is not None:
+            self._look_again(self._serving)
 
     def listen(self, session_id: str, deliver: Deliver, tenant: str = "") -> None:
         """Reports of this session's jobs go to `deliver`, on the event loop; it must neither wait nor raise. What they
@@ -159,6 +121,8 @@ class Dispatcher:
 
     def touch(self, session_id: str) -> None:
         """The session's user is active now: what waits for it may move forward within its level. Cheap."""
+        if session_id in self._listeners:
+            self._scheduler.reprioritise(session_id, self._clock.now_us())
 
     def submit(self, job: Job, turn: int = 0) -> None:
         """Queues a job of a session's `turn` (for telemetry). Never waits: a refusal arrives as `Failed` with
@@ -169,31 +133,37 @@ class Dispatcher:
         """
         if job.session_id not in self._listeners:
             raise InvalidState("dispatcher", "nobody listens", job.session_id)
-        if job.id in self._tickets:
+        if job.id in self._by_job:
             raise InvalidState("dispatcher", "job exists", job.id)
         now = self._clock.now_us()
-        ticket = self._tickets[job.id] = _Ticket(job.session_id, Followed(job, turn, now))
+        ticket = self._tickets.add(job.id, Ticket(job.session_id, Followed(job, turn, now)))
         if self._workers.hopeless(job.kind):
-            self._fail(job, _nobody_for(job), now)
+            self._fail(job, nobody_for(job), now)
             return
         if job.speculative and not self._scheduler.spares(job, self._free()):
-            message = f"{KIND_NAMES[job.kind]} has no time for guesses now"
-            self._fail(job, Failed(job.id, REFUSED, message, reason=SPECULATIVE), now)
+            self._fail(job, no_time_for_guesses(job), now)
             return
+        if self._serving is not None:
+            self._look(self._serving, now)
+            shed = self._serving.refuses(job, self._scheduler.queue)
+            if shed is not None:
+                self._fail(job, left_out(job, shed), now)
+                return
+            job = self._serving.as_served(job)
         if self._costs is not None:
             charge = self._costs.reserve(self._tenants[job.session_id], job, now)
             if isinstance(charge, Refusal):
-                self._fail(job, _used_up(job, charge), now)
+                self._fail(job, used_up(job, charge), now)
                 return
             ticket.charge, job = charge, charge.job
         permit = self._limiter.acquire(now)
         if isinstance(permit, Refusal):
-            self._fail(job, _no_room(job, permit), now)
+            self._fail(job, no_room(job, permit), now)
             return
         ticket.permit = permit
         refusal = self._scheduler.submit(job, now)
         if refusal is not None:
-            self._fail(job, _no_room(job, refusal), now)
+            self._fail(job, no_room(job, refusal), now)
             return
         self._set_alarm(now)
         self._plan_soon()
@@ -209,18 +179,17 @@ class Dispatcher:
         del self._tenants[session_id]
         for withdrawn in self._scheduler.drop_session(session_id):
             self._forget(withdrawn.job.id, withdrawn)
-        undelivered = [id for id, ticket in self._tickets.items() if ticket.session_id == session_id]
-        for job_id in undelivered:
+        for job_id in self._tickets.of_session(session_id):  # undelivered
             self._forget(job_id, None)
 
     def close(self) -> None:
         """Takes every job back and drops every session. Idempotent."""
         for session_id in list(self._listeners):
             self.drop_session(session_id)
-        for handle in (self._planning, self._alarm, self._ticking):
+        for handle in (self._planning, self._alarm, self._ticking, self._looking):
             if handle is not None:
                 handle.cancel()
-        self._planning = self._alarm = self._ticking = None
+        self._planning = self._alarm = self._ticking = self._looking = None
 
     def statistics(self) -> DispatcherStatistics:
         return DispatcherStatistics(
@@ -232,13 +201,15 @@ class Dispatcher:
             lost_workers=self._counts["lost_workers"],
             instances=self._instances.statistics(),
             tenants=self._costs.statistics() if self._costs is not None else None,
+            transit=self._transit.statistics(),
+            service=self._serving.statistics() if self._serving is not None else None,
         )
 
     # --- WorkerEvents -------------------------------------------------------------------------------------------------
 
     def reported(self, worker_id: str, report: Report) -> None:
-        ticket = self._tickets.get(report.job_id)
-        if ticket is None or self._scheduler.worker_of(report.job_id) != worker_id:
+        ticket = self._by_job.get(report.job_id)
+        if ticket is None or ticket.worker_id != worker_id:
             self._counts["dropped_reports"] += 1
             if ends_a_job(report):
                 self._instances.ended(worker_id, report, self._clock.now_us(), wanted=False)
@@ -252,6 +223,7 @@ class Dispatcher:
             return
         if ends_a_job(told):
             now = self._clock.now_us()
+            self._leave_transit(ticket)
             self._scheduler.finish(report.job_id, now)
             ticket.settle(Permit.dropped if isinstance(told, Failed) else Permit.succeeded, now)
             self._note_end(ticket, told, now)
@@ -264,20 +236,22 @@ class Dispatcher:
 
     def worked(self, worker_id: str, job_id: str, began_us: int, ended_us: int) -> None:
         """A worker tells when it was really at a job; its last report follows."""
-        ticket = self._tickets.get(job_id)
-        if ticket is not None and self._scheduler.worker_of(job_id) == worker_id:
+        ticket = self._by_job.get(job_id)
+        if ticket is not None and ticket.worker_id == worker_id:
             ticket.followed.worked = (began_us, ended_us)
 
     def lost(self, worker_id: str) -> None:
         self._counts["lost_workers"] += 1
         now = self._clock.now_us()
-        for job_id, ticket in self._tickets.items():
-            if self._scheduler.worker_of(job_id) == worker_id:
-                ticket.splice.restart()
-                ticket.followed.lose()
+        for job_id in self._transit.held_by(worker_id):
+            ticket = self._by_job[job_id]
+            assert ticket.slot is not None
+            ticket.worker_id, ticket.slot = None, self._transit.back(ticket.slot)
+            ticket.splice.restart()
+            ticket.followed.lose()
         self._instances.lost(worker_id, now)
         for job in self._scheduler.lost(worker_id, now):
-            self._fail(job, Failed(job.id, "worker_failed", f"{KIND_NAMES[job.kind]} failed repeatedly"), now)
+            self._fail(job, failed_repeatedly(job), now)
         self._plan_soon()
 
     def freed(self) -> None:
@@ -286,7 +260,7 @@ class Dispatcher:
     def gave_up(self, kind: WorkKind) -> None:
         now = self._clock.now_us()
         for job in self._scheduler.give_up(kind):
-            self._fail(job, _nobody_for(job), now)
+            self._fail(job, nobody_for(job), now)
 
     # --- deciding -----------------------------------------------------------------------------------------------------
 
@@ -301,9 +275,27 @@ class Dispatcher:
         plan = self._scheduler.plan(now, self._free())
         for assignment in plan.assignments:
             for job in assignment.jobs:
-                self._tickets[job.id].followed.send(len(assignment.jobs), now)
+                ticket = self._by_job[job.id]
+                self._enter_transit(ticket, job.id, assignment.worker_id)
+                ticket.followed.send(len(assignment.jobs), now)
             self._instances.sent(assignment.worker_id, [job.id for job in assignment.jobs], now)
             self._workers.send(assignment.worker_id, assignment.jobs)
+
+    def _enter_transit(self, ticket: Ticket, job_id: str, worker_id: str) -> None:
+        """A job is this worker's from now on, and nobody else's. A repeat keeps its slot, in a new version."""
+        if ticket.slot is None:
+            ticket.slot = self._transit.add(job_id)
+        if not self._transit.claim(ticket.slot, worker_id):
+            raise InvalidState("transit", "claimed", job_id)
+        ticket.worker_id = worker_id
+
+    def _leave_transit(self, ticket: Ticket) -> None:
+        """No report of this job counts any more."""
+        if ticket.slot is not None:
+            if ticket.worker_id is not None:
+                self._transit.finish(ticket.slot)
+            self._transit.release(ticket.slot)
+        ticket.slot = ticket.worker_id = None
 
     def _free(self) -> Mapping[str, FreeSlots]:
         return self._instances.cap(self._workers.free())
@@ -313,6 +305,28 @@ class Dispatcher:
         self._instances.tick(self._clock.now_us(), memory.memory_shares())
         self._plan_soon()
         self._ticking = asyncio.get_running_loop().call_later(TICK_US / US_PER_S, self._tick, memory)
+
+    def _look_again(self, serving: Serving) -> None:
+        """Looks though nothing is submitted: that pressure is gone is seen too."""
+        self._look(serving, self._clock.now_us())
+        self._looking = asyncio.get_running_loop().call_later(_LOOK_S, self._look_again, serving)
+
+    def _look(self, serving: Serving, now: int) -> None:
+        """Changes what is served, if things have changed."""
+        if not serving.look(self._scheduler.queue, now):
+            return
+        told = serving.statistics()
+        self._instances.factor = told.service.limit_factor
+        log.warning(
+            "service changed",
+            extra={
+                "level": told.service.level,
+                "degraded": told.service.degraded,
+                "pressure": round(told.pressure, 2),
+                "failed_share": round(told.failed_share, 4),
+            },
+        )
+        self._plan_soon()
 
     def _set_alarm(self, now: int) -> None:
         """Makes the timer stand at the nearest deadline."""
@@ -335,30 +349,30 @@ class Dispatcher:
             if gone.worker_id is not None:
                 self._workers.cancel(gone.worker_id, job.id)
                 self._instances.expired(gone.worker_id, job.id, now)
-            message = f"{KIND_NAMES[job.kind]} did not answer in time"
-            self._fail(job, Failed(job.id, "deadline_exceeded", message), now)
+            self._fail(job, too_late(job), now)
         self._set_alarm(now)
         self._plan_soon()
 
     # --- delivering ---------------------------------------------------------------------------------------------------
 
     def _deliver(self, report: Report) -> None:
-        ticket = self._tickets.get(report.job_id)
+        ticket = self._by_job.get(report.job_id)
         if ticket is None:
             self._counts["dropped_reports"] += 1
             return
         if ends_a_job(report):
-            del self._tickets[report.job_id]
+            self._tickets.pop(report.job_id)
         self._counts["delivered"] += 1
         self._listeners[ticket.session_id](report)
 
     def _fail(self, job: Job, report: Failed, now: int) -> None:
-        ticket = self._tickets[job.id]
+        ticket = self._by_job[job.id]
+        self._leave_transit(ticket)
         ticket.settle(Permit.dropped, now)
         self._note_end(ticket, report, now)
         self._delivery.send(report)
 
-    def _note_end(self, ticket: _Ticket, report: Report | None, now: int) -> None:
+    def _note_end(self, ticket: Ticket, report: Report | None, now: int) -> None:
         """Books and tells once what became of a job; None: it was taken back."""
         if self._costs is not None and ticket.charge is not None:
             self._costs.settle(ticket.charge, report, ticket.splice.characters, now)
@@ -368,26 +382,11 @@ class Dispatcher:
     def _forget(self, job_id: str, withdrawn: Withdrawn | None) -> None:
         if withdrawn is not None and withdrawn.worker_id is not None:
             self._workers.cancel(withdrawn.worker_id, job_id)
-        ticket = self._tickets.pop(job_id, None)
+        ticket = self._tickets.pop(job_id)
         if ticket is not None:
+            self._leave_transit(ticket)
             now = self._clock.now_us()
             ticket.settle(Permit.ignored, now)
             self._note_end(ticket, None, now)
         if withdrawn is not None:
             self._plan_soon()
-
-
-def _nobody_for(job: Job) -> Failed:
-    return Failed(job.id, "worker_failed", f"{KIND_NAMES[job.kind]} is not available")
-
-
-def _used_up(job: Job, refusal: Refusal) -> Failed:
-    message = "this request may use more than the quota of its key ever gives"
-    if refusal.retry_after_s:
-        message = f"the quota of this key is used up; try again in {refusal.retry_after_s:.1f} s"
-    return Failed(job.id, REFUSED, message, refusal.retry_after_s, refusal.reason.value)
-
-
-def _no_room(job: Job, refusal: Refusal) -> Failed:
-    message = f"no room for more {job.kind} work now; try again in {refusal.retry_after_s:.1f} s"
-    return Failed(job.id, REFUSED, message, refusal.retry_after_s, refusal.reason.value)

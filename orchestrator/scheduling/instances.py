@@ -60,6 +60,8 @@ class Instances:
     def __init__(self, settings: Mapping[WorkKind, LimitSettings]) -> None:
         self._settings = settings
         self._instances: dict[str, _Instance] = {}
+        self.factor = 1.0
+        """What the limits are multiplied with: less than 1 while the server goes easy on itself."""
 
     def cap(self, free: Mapping[str, FreeSlots]) -> Mapping[str, FreeSlots]:
         """Returns the free places as far as the limits allow; a worker that may have no more is left out."""
@@ -68,7 +70,8 @@ class Instances:
             instance = self._instance(worker_id, slots.kind)
             jobs = slots.jobs
             if instance is not None:
-                jobs = min(jobs, instance.limit.value - instance.limiter.in_flight)
+                limit = max(1, int(instance.limit.value * self.factor))
+                jobs = min(jobs, limit - instance.limiter.in_flight)
             if jobs > 0:
                 capped[worker_id] = slots if jobs == slots.jobs else replace(slots, jobs=jobs)
         return capped

@@ -4,58 +4,47 @@ Rules, in the order in which they bind:
 1. Jobs of one session and kind are a *lane*: at most one of them is with a worker, in the order of submission. They
    never overtake each other; a session's language and speech jobs are different lanes and overlap.
 2. A lane stands in the level of its most urgent job: what blocks an unblocking job is as urgent as that job.
-3. Levels share the workers by weight (`priority`); within a level what is missed first is served first (that is the
-   first come, but for sentences whose reply has sound in hand: who waits in silence waits for none of them), drafts
-   behind everything else: who waits for a transcript waits for nobody's draft that has not begun.
-4. A score goes to the worker that has heard its sound, and waits for it; to any where that is lost or long ago.
-5. Jobs of a lost worker go to the front of their level. A job is repeated at most `REPEATS` times, the last time
-   alone on its worker, so that it does not take others down with it; after that it has failed.
+3. Levels share the workers by weight (`priority`); within a level what is wanted most is served first (`ranking`): what
+   is missed longest, sessions whose user gave a sign before others. A job is missed from when it could have run, so
+   sessions of a tier take turns; a sentence whose reply has sound in hand is missed later. Drafts go behind everything
+   else: who waits for a transcript waits for nobody's draft that has not begun.
+4. A score goes to the worker that has heard its sound, and waits for it; to any where that is lost or long ago. A reply
+   is better made where its session's prompt was read before, and waits for nobody.
+5. Jobs of a lost worker are as urgent as what unblocks a session, and the first of that. A job is repeated at most
+   `REPEATS` times, the last time alone on its worker, so that it does not take others down with it; after that it has
+   failed.
 6. Every job ends exactly once: finished, withdrawn (cancelled, expired, its session gone) or failed.
 """
 
 import heapq
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from orchestrator.clock import US_PER_S
+from orchestrator.buffers.input_queue import InputQueue, QueueBounds
 from orchestrator.errors import InvalidState
-from orchestrator.flow.limiter import RETRY_AT_LEAST_S, RETRY_AT_MOST_S, Refusal
-from orchestrator.scheduling.batching import shape_of
-from orchestrator.scheduling.homes import Homes
+from orchestrator.flow.limiter import Refusal
+from orchestrator.flow.watermark import Watermark
+from orchestrator.scheduling.choosing import Chooser
+from orchestrator.scheduling.homes import SESSIONS_KEPT, Homes
 from orchestrator.scheduling.job import Job
 from orchestrator.scheduling.kinds import BATCHED_KINDS, KINDS
 from orchestrator.scheduling.lanes import REPEATS, Draft, Entry, Lane
+from orchestrator.scheduling.order import Order
 from orchestrator.scheduling.plan import Assignment, FreeSlots, Plan, Withdrawn
-from orchestrator.scheduling.priority import LEVEL_WEIGHTS, UNBLOCKING, FairShares
-from orchestrator.scheduling.ready_queue import ReadyQueue
+from orchestrator.scheduling.priority import LEVEL_WEIGHTS, FairShares
+from orchestrator.scheduling.ranking import TERMS
+from orchestrator.scheduling.weights import Weights
 from orchestrator.scheduling.work import Score, Transcribe, WorkKind
-
-_RIDERS_LOOKED_AT = 64
-_SMOOTHING = 0.1
-_FIRST_GUESS_S = 0.5
-
-
-@dataclass(frozen=True, slots=True)
-class QueueBounds:
-    """Overflow rule of the job queue: REJECT.
-
-    Levels 1–3 are refused from `watermark` · `jobs` and of `audio_bytes` on, unblocking work at the full numbers; a
-    lane is refused at `lane_jobs`. Repeats were accepted once and are always taken back: they add at most what runs.
-    """
-
-    jobs: int = 512
-    audio_bytes: int = 64 << 20
-    watermark: float = 0.85
-    lane_jobs: int = 64
 
 
 @dataclass(frozen=True, slots=True)
 class SchedulerStatistics:
-    """`queued` and `running` are now, per kind; `queued_by_level` too. The rest counts since the start; `declined` is
-    speculative work that was not taken."""
+    """`queued`, `marks` (from where on new work is refused) and `running` are now, per kind; `queued_by_level` too. The
+    rest counts since the start; `declined` is speculative work that was not taken."""
 
     queued: Mapping[WorkKind, int]
+    marks: Mapping[WorkKind, int]
     queued_by_level: Mapping[int, int]
     queued_audio_bytes: int
     running: Mapping[WorkKind, int]
@@ -72,20 +61,32 @@ class SchedulerStatistics:
 class Scheduler:
     """`submit` what is to be done, `plan` when workers are free, tell it how things `finish` or get `lost`."""
 
-    def __init__(self, bounds: QueueBounds | None = None, weights: Mapping[int, int] = LEVEL_WEIGHTS) -> None:
-        self._bounds = bounds or QueueBounds()
+    def __init__(
+        self,
+        bounds: QueueBounds | None = None,
+        weights: Mapping[int, int] = LEVEL_WEIGHTS,
+        marks: Mapping[str, Watermark] | None = None,
+    ) -> None:
+        """`marks` say how many jobs of each kind may wait; a kind without one has a fixed share of the bounds."""
+        self.queue = InputQueue(bounds, marks)
+        """Who is let in, and what waits."""
         self._entries: dict[str, Entry] = {}
         self._lanes: dict[tuple[str, WorkKind], Lane] = {}
-        self._ready: dict[WorkKind, ReadyQueue[Lane]] = {kind: ReadyQueue() for kind in KINDS}
+        self._weights = {level: Weights() for level in TERMS}
+        self._orders = {kind: Order(self._weights) for kind in KINDS}
         self._shares = {kind: FairShares(weights) for kind in KINDS}
-        self._running: dict[str, dict[str, Entry]] = {}
         self._homes = Homes()
+        self._choosers = {
+            kind: Chooser(kind, self._orders[kind], self._shares[kind], self._homes, self._weights)
+            for kind in KINDS
+        }
+        self._workers_of: dict[WorkKind, set[str]] = {kind: set() for kind in KINDS}
+        self._running: dict[str, dict[str, Entry]] = {}
+        self._running_of: Counter[WorkKind] = Counter()
+        self._active_us: OrderedDict[str, int] = OrderedDict()
+        self._now = 0
         self._deadlines: list[tuple[int, int, str]] = []
         self._sequence = 0
-        self._queued = 0
-        self._queued_audio_bytes = 0
-        self._queued_of: Counter[WorkKind] = Counter()
-        self._service_s: dict[WorkKind, float] = dict.fromkeys(KINDS, _FIRST_GUESS_S)
         self._counts: Counter[str] = Counter()
 
     def submit(self, job: Job, now: int) -> Refusal | None:
@@ -93,16 +94,28 @@ class Scheduler:
         if job.id in self._entries:
             raise InvalidState("scheduler", "job exists", job.id)
         lane = self._lanes.get((job.session_id, job.kind))
-        if self._is_full(job) or (lane is not None and len(lane.queued) >= self._bounds.lane_jobs):
-            self._counts["refused"] += 1
-            return Refusal(self._expected_wait_s(job.kind))
-        self._counts["submitted"] += 1
+        self._now = now
+        in_lane = len(lane.queued) if lane is not None else 0
+        if not self.queue.admit(job.kind, job.level, in_lane, _audio_bytes(job), now):
+            return Refusal(self.queue.expected_wait_s(job.kind, self._running_of[job.kind]))
         self._sequence += 1
         entry = Entry(job, self._sequence)
         self._entries[job.id] = entry
         heapq.heappush(self._deadlines, (job.deadline_us, entry.sequence, job.id))
         self._enqueue(entry)
         return None
+
+    def reprioritise(self, session_id: str, now: int) -> None:
+        """A session's user gives a sign of life: what waits for it moves forward within its levels."""
+        self._now = now
+        self._active_us[session_id] = now
+        self._active_us.move_to_end(session_id)
+        if len(self._active_us) > SESSIONS_KEPT:
+            self._active_us.popitem(last=False)
+        for kind in KINDS:
+            lane = self._lanes.get((session_id, kind))
+            if lane is not None and lane.place is not None:
+                self._place(lane, anew=True)
 
     def spares(self, job: Job, free: Mapping[str, FreeSlots]) -> bool:
         """Says whether a speculative job would make nobody wait: no other session's work of its kind waits, and less
@@ -112,10 +125,10 @@ class Scheduler:
         kind = job.kind
         lane = self._lanes.get((job.session_id, kind))
         own_queued, own_running = (len(lane.queued), lane.running is not None) if lane else (0, False)
-        if self._queued_of[kind] > own_queued:
+        if self.queue.queued(kind) > own_queued:
             self._counts["declined"] += 1
             return False
-        running = self._running_of(kind)
+        running = self._running_of[kind]
         places = running + sum(slots.jobs for slots in free.values() if slots.kind == kind)
         spares = kind in BATCHED_KINDS or 2 * (running - own_running) < places
         self._counts["declined"] += not spares
@@ -123,12 +136,17 @@ class Scheduler:
 
     def plan(self, now: int, free: Mapping[str, FreeSlots]) -> Plan:
         """Gives queued jobs to workers with room. Workers of one kind are filled evenly, the emptiest first."""
+        self._now = now
         drafts: dict[WorkKind, list[Draft]] = {}
         for worker_id, slots in free.items():
+            self._workers_of[slots.kind].add(worker_id)
             if slots.jobs > 0 and not self._holds_a_lone_job(worker_id):
                 idle = worker_id not in self._running
-                drafts.setdefault(slots.kind, []).append(Draft(worker_id, slots.jobs, idle))
+                drafts.setdefault(slots.kind, []).append(
+                    Draft(worker_id, slots.jobs, idle, slots.free_memory)
+                )
         for kind, of_kind in drafts.items():
+            self._orders[kind].advance(now)
             self._fill(kind, of_kind, now)
         return Plan(
             tuple(
@@ -144,8 +162,8 @@ class Scheduler:
         entry = self._entries.get(job_id)
         if entry is None or entry.worker_id is None:
             return None
-        kind = entry.job.kind
-        self._service_s[kind] += _SMOOTHING * ((now - entry.started_us) / US_PER_S - self._service_s[kind])
+        self._now = now
+        self.queue.finished(entry.job.kind, now - entry.started_us, now)
         self._homes.note(entry.job, entry.worker_id)
         self._end(entry)
         self._counts["finished"] += 1
@@ -161,6 +179,8 @@ class Scheduler:
 
     def drop_session(self, session_id: str) -> tuple[Withdrawn, ...]:
         """Takes out everything of a session."""
+        self._active_us.pop(session_id, None)
+        self._homes.forget(session_id)
         lanes = [lane for kind in KINDS if (lane := self._lanes.get((session_id, kind))) is not None]
         entries = [
             entry for lane in lanes for entry in ([lane.running] if lane.running else []) + lane.queued
@@ -170,6 +190,7 @@ class Scheduler:
 
     def expire(self, now: int) -> tuple[Withdrawn, ...]:
         """Takes out every job whose deadline has come, queued or running, the earliest first."""
+        self._now = now
         gone = []
         while (deadline := self.next_deadline()) is not None and deadline <= now:
             _, _, job_id = heapq.heappop(self._deadlines)
@@ -179,7 +200,10 @@ class Scheduler:
 
     def lost(self, worker_id: str, now: int) -> tuple[Job, ...]:
         """Queues what a lost worker had again; returns the jobs that had all their repeats and have failed."""
+        self._now = now
         self._homes.lose(worker_id)
+        for workers in self._workers_of.values():
+            workers.discard(worker_id)
         failed = []
         for entry in list(self._running.get(worker_id, {}).values()):
             if entry.losses >= REPEATS:
@@ -187,8 +211,9 @@ class Scheduler:
                 failed.append(entry.job)
                 continue
             self._stop(entry)
-            entry.losses += 1
+            entry.repeat()
             self._counts["repeated"] += 1
+            self.queue.back(entry.job.kind, entry.job.level, _audio_bytes(entry.job), now)
             self._enqueue(entry)
         self._counts["failed"] += len(failed)
         return tuple(failed)
@@ -217,15 +242,18 @@ class Scheduler:
         return heap[0][0] if heap else None
 
     def statistics(self) -> SchedulerStatistics:
-        queued_entries = (entry for entry in self._entries.values() if entry.worker_id is None)
-        running = Counter(entry.job.kind for at in self._running.values() for entry in at.values())
         return SchedulerStatistics(
-            queued={kind: self._queued_of[kind] for kind in KINDS},
-            queued_by_level=Counter(entry.job.level for entry in queued_entries),
-            queued_audio_bytes=self._queued_audio_bytes,
-            running={kind: running[kind] for kind in KINDS},
-            submitted=self._counts["submitted"],
-            refused=self._counts["refused"],
+            queued={kind: self.queue.queued(kind) for kind in KINDS},
+            marks={kind: self.queue.mark(kind) for kind in KINDS},
+            queued_by_level={
+                level: many
+                for level in LEVEL_WEIGHTS
+                if (many := sum(self.queue.queued_at(kind, level) for kind in KINDS))
+            },
+            queued_audio_bytes=self.queue.audio_bytes,
+            running={kind: self._running_of[kind] for kind in KINDS},
+            submitted=self.queue.admitted,
+            refused=self.queue.refused,
             declined=self._counts["declined"],
             finished=self._counts["finished"],
             cancelled=self._counts["cancelled"],
@@ -234,68 +262,16 @@ class Scheduler:
             failed=self._counts["failed"],
         )
 
-    # --- admission ----------------------------------------------------------------------------------------------------
-
-    def _is_full(self, job: Job) -> bool:
-        share = 1.0 if job.level == UNBLOCKING else self._bounds.watermark
-        return (
-            self._queued + 1 > self._bounds.jobs * share
-            or self._queued_audio_bytes + _audio_bytes(job) > self._bounds.audio_bytes * share
-        )
-
-    def _expected_wait_s(self, kind: WorkKind) -> float:
-        """Estimates how long the queue of a kind takes: jobs ahead · time per job / jobs done at a time."""
-        at_a_time = self._running_of(kind)
-        expected_s = self._queued_of[kind] * self._service_s[kind] / max(1, at_a_time)
-        return min(max(expected_s, RETRY_AT_LEAST_S), RETRY_AT_MOST_S)
-
-    def _running_of(self, kind: WorkKind) -> int:
-        return sum(entry.job.kind == kind for at in self._running.values() for entry in at.values())
-
     # --- choosing -----------------------------------------------------------------------------------------------------
 
     def _fill(self, kind: WorkKind, drafts: list[Draft], now: int) -> None:
-        open_drafts = list(drafts)
-        while open_drafts and self._ready[kind].levels:
-            draft = max(open_drafts, key=lambda one: one.room)
-            entry = self._next_for(kind, draft)
-            if entry is None:
+        open_drafts, chooser = list(drafts), self._choosers[kind]
+        while open_drafts and self._orders[kind].levels:
+            draft, entry = chooser.next(open_drafts, len(self._workers_of[kind]), now)
+            if entry is not None:
+                self._start(entry, draft, now)
+            if entry is None or draft.room == 0:
                 open_drafts.remove(draft)
-                continue
-            self._start(entry, draft, now)
-            if draft.room == 0:
-                open_drafts.remove(draft)
-
-    def _next_for(self, kind: WorkKind, draft: Draft) -> Entry | None:
-        if draft.entries and kind in BATCHED_KINDS:
-            return self._rider(kind, draft)
-        ready = self._ready[kind]
-        heads = {level: head for level in ready.levels if (head := self._head(ready, level, draft.worker_id))}
-        if not heads:
-            return None
-        entry = heads[self._shares[kind].choose(list(heads))]
-        if entry.alone and not (draft.idle and not draft.entries):
-            # Nothing else is given to this worker either: it runs empty and is then free for the lone job.
-            return None
-        return entry
-
-    def _head(self, ready: ReadyQueue[Lane], level: int, worker_id: str) -> Entry | None:
-        """Returns what is next in a level for this worker: what belongs to others is passed over."""
-        lanes = ready.scan(level, _RIDERS_LOOKED_AT)
-        heads = (lane.queued[0] for lane in lanes)
-        return next((head for head in heads if self._homes.allow(head.job.work, worker_id)), None)
-
-    def _rider(self, kind: WorkKind, draft: Draft) -> Entry | None:
-        """Finds the next job that may go with the first of a batch."""
-        shape = shape_of(draft.entries[0].job.work)
-        ready = self._ready[kind]
-        for level in ready.levels:
-            for lane in ready.scan(level, _RIDERS_LOOKED_AT):
-                entry = lane.queued[0]
-                fits = not entry.alone and shape_of(entry.job.work) == shape
-                if fits and self._homes.allow(entry.job.work, draft.worker_id):
-                    return entry
-        return None
 
     def _holds_a_lone_job(self, worker_id: str) -> bool:
         return any(entry.alone for entry in self._running.get(worker_id, {}).values())
@@ -304,22 +280,29 @@ class Scheduler:
 
     def _enqueue(self, entry: Entry) -> None:
         job = entry.job
-        lane = self._lanes.setdefault((job.session_id, job.kind), Lane(job.kind))
+        lane = self._lanes.get((job.session_id, job.kind))
+        if lane is None:
+            lane = self._lanes[job.session_id, job.kind] = Lane(job.session_id, job.kind)
         # A lane runs its oldest job, so what comes back from a lost worker was submitted before all that wait in it.
         lane.queued.insert(0 if entry.losses else len(lane.queued), entry)
-        self._count_queued(entry, 1)
         self._place(lane)
 
     def _start(self, entry: Entry, draft: Draft, now: int) -> None:
         lane = self._lane_of(entry)
-        level = lane.place[0] if lane.place else entry.job.level
-        self._shares[lane.kind].charge(level)
+        urgency = lane.place.urgency if lane.place else entry.urgency
+        self._shares[lane.kind].charge(urgency.level)
+        if urgency.level in TERMS:
+            missed = now - urgency.missed_us > TERMS[urgency.level].bound_us
+            self._weights[urgency.level].observe(missed=missed)
         lane.queued.remove(entry)
         lane.running = entry
-        self._count_queued(entry, -1)
+        job = entry.job
+        waited_us = now - max(job.created_us, job.due_us)
+        self.queue.started(lane.kind, job.level, _audio_bytes(job), waited_us, now)
         self._place(lane)
         entry.worker_id, entry.started_us = draft.worker_id, now
         self._running.setdefault(draft.worker_id, {})[entry.job.id] = entry
+        self._running_of[lane.kind] += 1
         draft.entries.append(entry)
         draft.room = 0 if entry.alone else draft.room - 1
 
@@ -328,14 +311,15 @@ class Scheduler:
         lane = self._lane_of(entry)
         if entry.worker_id is None:
             lane.queued.remove(entry)
-            self._count_queued(entry, -1)
+            self.queue.withdrawn(lane.kind, entry.job.level, _audio_bytes(entry.job))
         else:
-            lane.running = None
+            lane.running, lane.free_us = None, self._now
             at_worker = self._running[entry.worker_id]
             del at_worker[entry.job.id]
             if not at_worker:
                 del self._running[entry.worker_id]
             entry.worker_id = None
+            self._running_of[lane.kind] -= 1
         self._place(lane)
         if not lane.queued and lane.running is None:
             del self._lanes[entry.job.session_id, lane.kind]
@@ -349,26 +333,18 @@ class Scheduler:
         self._end(entry)
         return withdrawn
 
-    def _place(self, lane: Lane) -> None:
-        """Puts a lane where it belongs in the ready queue; one that runs or is empty belongs nowhere."""
-        place = None
-        if lane.queued and lane.running is None:
-            place = min((entry.job.level, entry.rank) for entry in lane.queued)
-        if place == lane.place:
+    def _place(self, lane: Lane, *, anew: bool = False) -> None:
+        """Puts a lane where it belongs in the order; one that runs or is empty belongs nowhere."""
+        urgency = lane.urgency
+        if not anew and urgency == (lane.place.urgency if lane.place else None):
             return
-        if lane.place is not None:
-            self._ready[lane.kind].remove(*lane.place)
-        if place is not None:
-            self._ready[lane.kind].add(*place, lane)
-        lane.place = place
+        order = self._orders[lane.kind]
+        order.take(lane)
+        if urgency is not None:
+            order.put(lane, urgency, self._active_us.get(lane.session_id), self._now)
 
     def _lane_of(self, entry: Entry) -> Lane:
         return self._lanes[entry.job.session_id, entry.job.kind]
-
-    def _count_queued(self, entry: Entry, change: int) -> None:
-        self._queued += change
-        self._queued_of[entry.job.kind] += change
-        self._queued_audio_bytes += change * _audio_bytes(entry.job)
 
     def _is_current(self, item: tuple[int, int, str]) -> bool:
         entry = self._entries.get(item[2])

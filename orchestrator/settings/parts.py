@@ -2,18 +2,22 @@
 
 from collections.abc import Mapping
 
+from orchestrator.buffers.input_queue import QueueBounds
 from orchestrator.clock import ms, seconds
 from orchestrator.flow.policies import LimitSettings
 from orchestrator.flow.tenants import Quotas, TenantLimits, quotas
+from orchestrator.flow.watermark import AdaptiveWatermark, FixedWatermark, Watermark, target_us
 from orchestrator.recording.recorder import RecordingSettings
 from orchestrator.recording.writer import Room
 from orchestrator.scheduling.cost import Costs
 from orchestrator.scheduling.job import Tier
+from orchestrator.scheduling.kinds import KINDS
+from orchestrator.scheduling.scheduler import Scheduler
 from orchestrator.scheduling.work import WorkKind
 from orchestrator.sessions.registry import RegistrySettings
 from orchestrator.sessions.rules import DEFAULT_INSTRUCTIONS, SessionRules
 from orchestrator.settings.agreement import consistency_rules
-from orchestrator.settings.schema import IceServer, Quota, Server, Settings
+from orchestrator.settings.schema import Flow, IceServer, Quota, Server, Settings
 from orchestrator.transports import call
 from orchestrator.transports.server import ServerOptions
 from orchestrator.wire.session import Session
@@ -56,6 +60,23 @@ def registry_settings(settings: Settings) -> RegistrySettings:
         sessions.log_bytes,
         sessions.total_log_bytes,
     )
+
+
+def scheduler(settings: Settings) -> Scheduler:
+    """Returns the scheduler, with a mark for each kind of work."""
+    return Scheduler(queue_bounds(settings), marks={kind: _mark(settings.flow) for kind in KINDS})
+
+
+def queue_bounds(settings: Settings) -> QueueBounds:
+    """Returns how much work may wait."""
+    return QueueBounds(jobs=settings.flow.max_waiting, watermark=settings.flow.share)
+
+
+def _mark(flow: Flow) -> Watermark:
+    if flow.watermark == "fixed":
+        return FixedWatermark(flow.max_waiting, flow.share)
+    wanted_us = target_us() if flow.target_wait_ms is None else ms(flow.target_wait_ms)
+    return AdaptiveWatermark(flow.max_waiting, wanted_us, floor=min(0.1, flow.share), share=flow.share)
 
 
 def limit_settings(settings: Settings) -> Mapping[WorkKind, LimitSettings]:

@@ -26,11 +26,12 @@ from orchestrator.recording.scenario import Scenario
 from orchestrator.recording.scripted import scripted
 from orchestrator.recording.stage import Company
 from orchestrator.recording.virtual_time import VirtualTimeLoop
-from orchestrator.scheduling.dispatcher import Dispatcher, WorkerEvents
+from orchestrator.scheduling.dispatcher import Dispatcher
 from orchestrator.scheduling.job import Job
 from orchestrator.scheduling.plan import FreeSlots
 from orchestrator.scheduling.splice import ends_a_job
 from orchestrator.scheduling.work import Report, WorkKind
+from orchestrator.scheduling.worker_ports import WorkerEvents
 from orchestrator.settings.engines import as_installed, detector, worker_specs
 from orchestrator.settings.loading import load
 from orchestrator.settings.parts import registry_settings

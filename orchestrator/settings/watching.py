@@ -13,10 +13,10 @@ from orchestrator.observability.inventory import Inventory
 from orchestrator.recording.backlog import MOST_WAITING, MOST_WAITING_BYTES
 from orchestrator.recording.recorder import SessionRecorder
 from orchestrator.scheduling.dispatcher import Dispatcher
-from orchestrator.scheduling.scheduler import QueueBounds
 from orchestrator.sessions.clips import MAX_CLIP_BYTES
 from orchestrator.sessions.inbox import MOST_EVENTS
 from orchestrator.sessions.registry import Registry
+from orchestrator.settings.parts import queue_bounds
 from orchestrator.settings.schema import Settings
 from orchestrator.telemetry.options import LanguageModel, TelemetrySettings
 from orchestrator.transports.auth import MAX_INITIAL_BYTES, SecretBook
@@ -92,7 +92,7 @@ def watch_server(telemetry: "Telemetry", parts: ServerParts, settings: Settings)
         MAX_CLIP_BYTES,
     )
     telemetry.prepare(buffers.register_sessions(inventory, parts.registry, bounds))
-    buffers.register_jobs(inventory, parts.dispatcher, QueueBounds())
+    buffers.register_jobs(inventory, parts.dispatcher, queue_bounds(settings))
     most_links = server.max_links
     buffers.register_held(inventory, "links", lambda: (parts.links.links, 0, 0), most_links, 0)
     buffers.register_held(

@@ -3,10 +3,12 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
+from orchestrator.buffers.input_queue import QueueBounds
+from orchestrator.buffers.transit import MOST_SLOTS
 from orchestrator.observability import logs
 from orchestrator.observability.inventory import BufferReading, Inventory
 from orchestrator.scheduling.dispatcher import Dispatcher
-from orchestrator.scheduling.scheduler import QueueBounds
+from orchestrator.scheduling.kinds import KINDS
 from orchestrator.sessions.holdings import Holdings
 from orchestrator.sessions.registry import Registry
 from orchestrator.telemetry.gathering import MOST_JOBS, MOST_TURNS
@@ -88,16 +90,19 @@ def register_jobs(inventory: Inventory, dispatcher: Dispatcher, bounds: QueueBou
             "jobs_waiting": BufferReading(
                 items=sum(told.scheduler.queued.values()),
                 size_bytes=told.scheduler.queued_audio_bytes,
-                bound_items=bounds.jobs,
+                bound_items=bounds.jobs * len(KINDS),
                 bound_bytes=bounds.audio_bytes,
                 dropped=told.scheduler.refused,
             ),
             "jobs_inside": BufferReading(
                 items=told.jobs.in_flight, bound_items=told.jobs.limit, dropped=told.jobs.refused
             ),
+            "jobs_in_transit": BufferReading(
+                items=told.transit.ready + told.transit.processing, bound_items=MOST_SLOTS
+            ),
         }
 
-    inventory.register_group(("jobs_waiting", "jobs_inside"), read)
+    inventory.register_group(("jobs_waiting", "jobs_inside", "jobs_in_transit"), read)
 
 
 def register_held(inventory: Inventory, name: str, held: Held, bound_items: int, bound_bytes: int) -> None:

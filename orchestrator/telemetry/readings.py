@@ -52,6 +52,8 @@ def jobs(dispatcher: Dispatcher) -> Source:
         told = dispatcher.statistics()
         for kind, count in told.scheduler.queued.items():
             yield names.QUEUED, {"chorale.kind": kind}, count
+        for kind, mark in told.scheduler.marks.items():
+            yield names.QUEUE_MARK, {"chorale.kind": kind}, mark
         for kind, count in told.scheduler.running.items():
             yield names.RUNNING, {"chorale.kind": kind}, count
         for level in range(4):
@@ -66,6 +68,12 @@ def jobs(dispatcher: Dispatcher) -> Source:
                 for outcome in ("reserved", "refused", "returned", "overrun"):
                     yield names.QUOTA_USE, {**used, "chorale.outcome": outcome}, getattr(use, outcome)
         yield names.LATE_REPORTS, {}, told.dropped_reports
+        if (served := told.service) is not None:
+            yield names.SERVICE_LEVEL, {}, served.service.level
+            yield names.SERVICE_DEGRADED, {}, int(served.service.degraded)
+            yield names.PRESSURE, {}, served.pressure
+            for what, count in served.shed.items():
+                yield names.SHED, {"chorale.shed.what": what.name.lower()}, count
 
     return read
 

@@ -53,8 +53,21 @@ class WorkerCondition:
     reason: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class ServiceCondition:
+    """What is left out now (0: nothing, 4: new sessions too), whether too many turns failed, and for how long."""
+
+    level: int = 0
+    degraded: bool = False
+    since_s: float | None = None
+
+
 class Readiness(Protocol):
     """Knows whether work would be done now."""
+
+    def service(self) -> ServiceCondition:
+        """Returns how much is left out; a server that leaves things out is ready all the same."""
+        ...
 
     def conditions(self) -> Sequence[WorkerCondition]:
         """Returns every worker; one that has answered a probe is ready."""
@@ -171,7 +184,9 @@ class Routes:
             {"name": one.name, "state": one.state, "ready": one.is_ready, "reason": one.reason}
             for one in conditions
         ]
-        body = {"ready": ready, "draining": draining, "workers": workers}
+        served = self._doors.readiness.service()
+        service = {"level": served.level, "degraded": served.degraded, "since_s": served.since_s}
+        body = {"ready": ready, "draining": draining, "service": service, "workers": workers}
         return JSONResponse(body, 200 if ready else 503, headers=NO_CACHE)
 
     async def metrics(self, request: Request) -> Response:

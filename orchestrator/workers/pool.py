@@ -4,10 +4,10 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 
 from orchestrator.clock import Clock
-from orchestrator.scheduling.dispatcher import WorkerEvents
 from orchestrator.scheduling.job import Job
 from orchestrator.scheduling.plan import FreeSlots
 from orchestrator.scheduling.work import Report, WorkKind
+from orchestrator.scheduling.worker_ports import WorkerEvents
 from orchestrator.workers.process import WorkerProcess, WorkTimes
 from orchestrator.workers.spec import PoolSettings, WorkerState
 from orchestrator.workers.supervision import Phase

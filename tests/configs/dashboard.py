@@ -80,6 +80,21 @@ def rows() -> list[tuple[str, list[tuple[str, str, list[tuple[str, str]]]]]]:
                     "short",
                     [(now(names.LEVELS, "chorale.level"), "level {{chorale_level}}")],
                 ),
+                ("May wait", "short", [(now(names.QUEUE_MARK, kind), "{{chorale_kind}}")]),
+                (
+                    "Pressure, and what is left out",
+                    "short",
+                    [
+                        (now(names.PRESSURE), "pressure"),
+                        (now(names.SERVICE_LEVEL), "level"),
+                        (now(names.SERVICE_DEGRADED), "degraded"),
+                    ],
+                ),
+                (
+                    "Left out",
+                    "ops",
+                    [(rate(names.SHED, "chorale.shed.what"), "{{chorale_shed_what}}")],
+                ),
                 ("Running", "short", [(now(names.RUNNING, kind), "{{chorale_kind}}")]),
                 ("Batch, mean", "short", [(_mean(names.JOB_BATCH, kind), "{{chorale_kind}}")]),
                 (

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 
-from orchestrator.scheduling.dispatcher import WorkerEvents
 from orchestrator.scheduling.job import Job
 from orchestrator.scheduling.plan import FreeSlots
 from orchestrator.scheduling.work import (
@@ -22,6 +21,7 @@ from orchestrator.scheduling.work import (
     Understood,
     WorkKind,
 )
+from orchestrator.scheduling.worker_ports import WorkerEvents
 
 Answer = Callable[[Job], Sequence[Report]]
 

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from orchestrator.observability.loop_lag import KEPT, LoopLag
+from orchestrator.observability.loop_lag import KEPT, LATELY, LoopLag
 from tests.virtual_time import run
 
 
@@ -95,3 +95,18 @@ def test_loop_lag_tells_every_sample() -> None:
 
     run(test())
     assert told == pytest.approx([0.0] * 20, abs=1e-6)
+
+
+def test_usual_lateness_is_of_the_last_two_seconds_and_no_single_stall() -> None:
+    """Unknown before; a long stall among samples in time makes no difference, a loop that is always late does."""
+
+    async def main() -> None:
+        lag = LoopLag(period_s=0.001)
+        assert lag.usual_s() == 0
+        lag._lags_s.extend([0.0] * LATELY)
+        lag._lags_s.append(3.0)
+        assert lag.usual_s() == 0
+        lag._lags_s.extend([0.07] * (LATELY // 2 + 1))
+        assert lag.usual_s() == 0.07
+
+    asyncio.run(main())

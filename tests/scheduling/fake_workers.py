@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 
-from orchestrator.scheduling.dispatcher import WorkerEvents
 from orchestrator.scheduling.job import Job
 from orchestrator.scheduling.kinds import BATCHED_KINDS
 from orchestrator.scheduling.plan import FreeSlots
 from orchestrator.scheduling.splice import ends_a_job
 from orchestrator.scheduling.work import Report, WorkKind
+from orchestrator.scheduling.worker_ports import WorkerEvents
 
 
 class FakeWorkers:

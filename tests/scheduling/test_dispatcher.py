@@ -5,12 +5,13 @@ import random
 
 import pytest
 
+from orchestrator.buffers.input_queue import QueueBounds
 from orchestrator.clock import ms, seconds
 from orchestrator.errors import InvalidState
 from orchestrator.flow.concurrency import FixedLimit
 from orchestrator.flow.limiter import Limiter
 from orchestrator.scheduling.plan import FreeSlots
-from orchestrator.scheduling.scheduler import QueueBounds, Scheduler
+from orchestrator.scheduling.scheduler import Scheduler
 from orchestrator.scheduling.work import (
     Failed,
     Replied,

@@ -5,13 +5,14 @@ import asyncio
 from hypothesis import given
 from hypothesis import strategies as st
 
+from orchestrator.buffers.input_queue import QueueBounds
 from orchestrator.flow.concurrency import FixedLimit
 from orchestrator.flow.limiter import Limiter
 from orchestrator.observability.instrument import Ending, JobRecord, Silent
 from orchestrator.scheduling.dispatcher import Dispatcher
 from orchestrator.scheduling.job_watch import Followed
 from orchestrator.scheduling.plan import FreeSlots
-from orchestrator.scheduling.scheduler import QueueBounds, Scheduler
+from orchestrator.scheduling.scheduler import Scheduler
 from orchestrator.scheduling.work import Failed, Replied, ReplyText, Report, Transcribe, Transcribed
 from tests.scheduling.dispatching import House, on_virtual_time, tick
 from tests.scheduling.fake_workers import FakeWorkers

@@ -10,10 +10,10 @@ from orchestrator.scheduling.ready_queue import ReadyQueue
 def test_ready_queue_reads_in_order_of_rank_within_a_level() -> None:
     """Repeats come before the rest, then the order of arrival decides."""
     queue: ReadyQueue[str] = ReadyQueue()
-    queue.add(2, (1, 0, 7), "late")
-    queue.add(2, (1, 0, 3), "early")
-    queue.add(2, (0, 0, 9), "repeated")
-    queue.add(1, (1, 0, 8), "urgent")
+    queue.add(2, (1, 0.0, 0, 7), "late")
+    queue.add(2, (1, 0.0, 0, 3), "early")
+    queue.add(2, (0, 0.0, 0, 9), "repeated")
+    queue.add(1, (1, 0.0, 0, 8), "urgent")
     assert queue.levels == [1, 2]
     assert queue.first(2) == "repeated"
     assert list(queue.scan(2, 10)) == ["repeated", "early", "late"]
@@ -24,11 +24,11 @@ def test_ready_queue_reads_in_order_of_rank_within_a_level() -> None:
 def test_ready_queue_removing_what_is_not_there_raises() -> None:
     """A wrong place is a fault, not a quiet nothing."""
     queue: ReadyQueue[str] = ReadyQueue()
-    queue.add(1, (1, 0, 2), "a")
+    queue.add(1, (1, 0.0, 0, 2), "a")
     with pytest.raises(KeyError):
-        queue.remove(1, (1, 0, 1))
+        queue.remove(1, (1, 0.0, 0, 1))
     with pytest.raises(KeyError):
-        queue.remove(2, (1, 0, 2))
+        queue.remove(2, (1, 0.0, 0, 2))
 
 
 @given(
@@ -44,9 +44,9 @@ def test_ready_queue_equals_a_sorted_list(places: list[tuple[int, int, int, int]
         level, *rank = place
         if place in model:
             model.remove(place)
-            queue.remove(level, (rank[0], rank[1], rank[2]))
+            queue.remove(level, (rank[0], float(rank[1]), 0, rank[2]))
         else:
             model.add(place)
-            queue.add(level, (rank[0], rank[1], rank[2]), place)
+            queue.add(level, (rank[0], float(rank[1]), 0, rank[2]), place)
         assert queue.levels == sorted({level for level, *_ in model})
         assert [item for level in queue.levels for item in queue.scan(level, 99)] == sorted(model)

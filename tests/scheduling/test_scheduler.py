@@ -2,11 +2,12 @@
 
 import pytest
 
+from orchestrator.buffers.input_queue import QueueBounds
 from orchestrator.clock import seconds
 from orchestrator.errors import InvalidState
 from orchestrator.scheduling.job import Job
 from orchestrator.scheduling.plan import FreeSlots
-from orchestrator.scheduling.scheduler import QueueBounds, Scheduler
+from orchestrator.scheduling.scheduler import Scheduler
 from orchestrator.scheduling.work import Transcribe, WorkKind
 from tests.scheduling.jobs import job
 

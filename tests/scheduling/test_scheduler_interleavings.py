@@ -4,12 +4,13 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from orchestrator.buffers.input_queue import QueueBounds
 from orchestrator.scheduling.batching import shape_of
 from orchestrator.scheduling.job import Job
 from orchestrator.scheduling.kinds import BATCHED_KINDS, KINDS
 from orchestrator.scheduling.lanes import REPEATS
 from orchestrator.scheduling.plan import FreeSlots
-from orchestrator.scheduling.scheduler import QueueBounds, Scheduler
+from orchestrator.scheduling.scheduler import Scheduler
 from orchestrator.scheduling.work import WorkKind
 from tests.scheduling.jobs import job
 
@@ -56,7 +57,8 @@ class SchedulerMachine(RuleBasedStateMachine):
         one = job(f"j{len(self.jobs):03d}", session, kind, level, self.now, self.now + ttl)
         share = 1.0 if level == 0 else BOUNDS.watermark
         in_lane = sum(self._lane(id) == (session, kind) for id in self.waiting)
-        full = len(self.waiting) + 1 > BOUNDS.jobs * share or in_lane >= BOUNDS.lane_jobs
+        of_kind = sum(self.jobs[id].kind == kind for id in self.waiting)
+        full = of_kind + 1 > BOUNDS.jobs * share or in_lane >= BOUNDS.lane_jobs
         refusal = self.scheduler.submit(one, self.now)
         assert (refusal is not None) == full
         if refusal is None:

@@ -26,14 +26,14 @@ def _drain(scheduler: Scheduler, kind: WorkKind = "llm") -> list[str]:
     return order
 
 
-def test_scheduler_jobs_of_a_lost_worker_go_to_the_front_of_their_level_in_order() -> None:
-    """They are first in their level, still behind a more urgent one."""
+def test_scheduler_jobs_of_a_lost_worker_go_to_the_front_of_all_in_order() -> None:
+    """They have waited once: they stand with what unblocks a session, and before it."""
     scheduler = Scheduler()
     _submit(scheduler, job("a", "a"), job("b", "b"), job("c", "c"))
     assert _plan(scheduler, w=2) == {"w": ["a", "b"]}
     _submit(scheduler, job("u", "u", level=0))
     assert scheduler.lost("w", 0) == ()
-    assert _drain(scheduler) == ["u", "a", "b", "c"]
+    assert _drain(scheduler) == ["a", "b", "u", "c"]
 
 
 def test_scheduler_repeated_job_goes_before_what_waits_behind_it_in_its_session() -> None:
@@ -46,7 +46,7 @@ def test_scheduler_repeated_job_goes_before_what_waits_behind_it_in_its_session(
 
 
 def test_scheduler_repeated_job_goes_before_older_ones_of_its_level() -> None:
-    """The front of the level is the front, also before a job that was submitted earlier but had to wait."""
+    """The front is the front, also before a job that was submitted earlier but had to wait."""
     scheduler = Scheduler()
     _submit(scheduler, job("a1", "a"), job("a2", "a"), job("b", "b"))
     assert _plan(scheduler, w1=1, w2=1) == {"w1": ["a1"], "w2": ["b"]}
@@ -97,13 +97,13 @@ def test_scheduler_innocent_jobs_survive_one_that_kills_every_worker() -> None:
 
 
 def test_scheduler_last_repeat_does_not_ride_with_a_batch() -> None:
-    """A suspect joins no batch that another job leads."""
+    """A suspect joins no batch that another job leads: level 1 is next, since level 0 has just had its share."""
     scheduler = Scheduler()
     _submit(scheduler, job("suspect", "s", work="understand", level=3))
     for _ in range(2):
         _plan(scheduler, kind="understand", w=8)
         scheduler.lost("w", 0)
-    _submit(scheduler, *(job(name, name, work="understand", level=0) for name in ("a", "b")))
+    _submit(scheduler, *(job(name, name, work="understand", level=1) for name in ("a", "b")))
     assert _plan(scheduler, kind="understand", w=8) == {"w": ["a", "b"]}
 
 

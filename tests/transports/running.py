@@ -22,7 +22,7 @@ from orchestrator.transports.auth import Gate, KeyRing, SecretBook
 from orchestrator.transports.entrance import Entrance
 from orchestrator.transports.http import make_app
 from orchestrator.transports.page import read_page
-from orchestrator.transports.routes import Doors, Metrics, WorkerCondition
+from orchestrator.transports.routes import Doors, Metrics, ServiceCondition, WorkerCondition
 from orchestrator.transports.server import Server, ServerOptions, listen, make_server
 from orchestrator.transports.websocket import WebSocketDoor
 from tests.transports.fake_sessions import DEFAULTS, FakeDirectory, FakeSession
@@ -51,9 +51,13 @@ class FakeCalls:
 @dataclass
 class FakeReadiness:
     workers: list[WorkerCondition] = field(default_factory=lambda: [WorkerCondition("asr", "ready", True)])
+    served: ServiceCondition = field(default_factory=ServiceCondition)
 
     def conditions(self) -> Sequence[WorkerCondition]:
         return self.workers
+
+    def service(self) -> ServiceCondition:
+        return self.served
 
 
 @dataclass

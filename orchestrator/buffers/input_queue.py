@@ -1,0 +1,133 @@
+"""Who may wait? The first of the three layers: admission to the queue of jobs, kind by kind.
+
+It counts what waits and decides who is let in; the order in which it is served is the scheduler's. What was let in is
+never put out by what comes later: it leaves when it is started or withdrawn.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from orchestrator.clock import US_PER_S
+from orchestrator.flow.limiter import RETRY_AT_LEAST_S, RETRY_AT_MOST_S
+from orchestrator.flow.watermark import DEFAULT_SHARE, FixedWatermark, Watermark
+
+UNBLOCKING = 0
+"""The level that is let in up to the full bounds."""
+
+_SMOOTHING = 0.1
+_FIRST_GUESS_S = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class QueueBounds:
+    """Overflow rule of the job queue: REJECT.
+
+    `jobs` of one kind may wait at most, `audio_bytes` of sound over all kinds, `lane_jobs` of one session and kind.
+    Levels 1–3 are refused from the mark of the kind and from `watermark` · `audio_bytes` on, unblocking work at the
+    full numbers. Repeats were accepted once and are always taken back: they add at most what runs.
+    """
+
+    jobs: int = 512
+    audio_bytes: int = 64 << 20
+    watermark: float = DEFAULT_SHARE
+    lane_jobs: int = 64
+
+
+class InputQueue:
+    """Counts jobs that wait. Kinds are words, levels are 0 (unblocking) and 1–3 (tiers); times are microseconds, and
+    where none is given it is as late as when one was given last."""
+
+    def __init__(
+        self, bounds: QueueBounds | None = None, marks: Mapping[str, Watermark] | None = None
+    ) -> None:
+        """A kind without a mark of its own gets the fixed share of the bounds."""
+        self.bounds = bounds or QueueBounds()
+        self._marks: dict[str, Watermark] = dict(marks or {})
+        self._queued: Counter[str] = Counter()
+        self._queued_at: Counter[tuple[str, int]] = Counter()
+        self._service_s: dict[str, float] = {}
+        self._now = 0
+        self.audio_bytes = 0
+        """Bytes of sound that wait."""
+        self.admitted = 0
+        self.refused = 0
+
+    def queued(self, kind: str) -> int:
+        """Returns how many jobs of a kind wait."""
+        return self._queued[kind]
+
+    def queued_at(self, kind: str, level: int) -> int:
+        """Returns how many jobs of a kind and level wait."""
+        return self._queued_at[kind, level]
+
+    def mark(self, kind: str) -> int:
+        """Returns how many jobs of a kind may wait before others than unblocking ones are refused."""
+        return min(self._mark_of(kind).mark(self._now), self.bounds.jobs)
+
+    def admit(self, kind: str, level: int, lane_jobs: int, size_bytes: int, now: int) -> bool:
+        """Lets a job in and counts it, or not. `lane_jobs` of its session and kind wait already. Never waits."""
+        self._now = max(self._now, now)
+        bounds = self.bounds
+        if level == UNBLOCKING:
+            jobs, audio_bytes = bounds.jobs, float(bounds.audio_bytes)
+        else:
+            jobs, audio_bytes = self.mark(kind), bounds.audio_bytes * bounds.watermark
+        if (
+            lane_jobs >= bounds.lane_jobs
+            or self._queued[kind] >= jobs
+            or self.audio_bytes + size_bytes > audio_bytes
+        ):
+            self.refused += 1
+            return False
+        self.admitted += 1
+        self._count(kind, level, size_bytes, 1)
+        return True
+
+    def started(self, kind: str, level: int, size_bytes: int, waited_us: int, now: int) -> None:
+        """A job went to a worker after so long."""
+        self._now = max(self._now, now)
+        self._count(kind, level, size_bytes, -1)
+        self._mark_of(kind).started(waited_us, self._now)
+
+    def withdrawn(self, kind: str, level: int, size_bytes: int) -> None:
+        """A job does not wait any more, and was not started."""
+        self._count(kind, level, size_bytes, -1)
+
+    def back(self, kind: str, level: int, size_bytes: int, now: int) -> None:
+        """A job that had been started waits again: its worker is lost. It was admitted once and is not asked again."""
+        self._now = max(self._now, now)
+        self._count(kind, level, size_bytes, 1)
+
+    def finished(self, kind: str, took_us: int, now: int) -> None:
+        """A job left its worker with a result, so long after it had been started."""
+        self._now = max(self._now, now)
+        guess_s = self._service_s.get(kind, _FIRST_GUESS_S)
+        self._service_s[kind] = guess_s + _SMOOTHING * (took_us / US_PER_S - guess_s)
+        self._mark_of(kind).finished(1, self._now)
+
+    def expected_wait_s(self, kind: str, running: int) -> float:
+        """Estimates how long the queue of a kind takes: jobs ahead · time per job / jobs done at a time."""
+        expected_s = self._queued[kind] * self._service_s.get(kind, _FIRST_GUESS_S) / max(1, running)
+        return min(max(expected_s, RETRY_AT_LEAST_S), RETRY_AT_MOST_S)
+
+    def pressure(self, now: int) -> float:
+        """Returns the fullest of all: jobs per mark of a kind, or bytes of sound per bound."""
+        self._now = max(self._now, now)
+        fullest = self.audio_bytes / (self.bounds.audio_bytes * self.bounds.watermark)
+        for kind, jobs in self._queued.items():
+            if jobs:
+                fullest = max(fullest, jobs / self.mark(kind))
+        return fullest
+
+    def _count(self, kind: str, level: int, size_bytes: int, change: int) -> None:
+        self._queued[kind] += change
+        self._queued_at[kind, level] += change
+        self.audio_bytes += change * size_bytes
+        self._mark_of(kind).waiting(self._queued[kind], self._now)
+
+    def _mark_of(self, kind: str) -> Watermark:
+        mark = self._marks.get(kind)
+        if mark is None:
+            mark = self._marks[kind] = FixedWatermark(self.bounds.jobs, self.bounds.watermark)
+        return mark

@@ -1,0 +1,55 @@
+"""What the dispatcher keeps of jobs on their way: by job, and by session."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from orchestrator.buffers.transit import Slot
+from orchestrator.flow.limiter import Permit
+from orchestrator.scheduling.cost import Charge
+from orchestrator.scheduling.job_watch import Followed
+from orchestrator.scheduling.splice import Splice
+
+
+@dataclass(slots=True, eq=False)
+class Ticket:
+    """A job on its way, until its last report is delivered. `worker_id` is whose reports of it count now."""
+
+    session_id: str
+    followed: Followed
+    permit: Permit | None = None
+    charge: Charge | None = None
+    splice: Splice = field(default_factory=Splice)
+    worker_id: str | None = None
+    slot: Slot | None = None
+
+    def settle(self, end: Callable[[Permit, int], None], now: int) -> None:
+        """Ends the permit, unless there is none or it has ended: refused, or reported and not yet delivered."""
+        if self.permit is not None and not self.permit.ended:
+            end(self.permit, now)
+
+
+class Tickets:
+    """Tickets by job; those of one session are found without a look at the others."""
+
+    def __init__(self) -> None:
+        self.by_job: dict[str, Ticket] = {}
+        self._by_session: dict[str, set[str]] = {}
+
+    def add(self, job_id: str, ticket: Ticket) -> Ticket:
+        self.by_job[job_id] = ticket
+        self._by_session.setdefault(ticket.session_id, set()).add(job_id)
+        return ticket
+
+    def pop(self, job_id: str) -> Ticket | None:
+        """Takes a ticket out and returns it; None where there is none (any more)."""
+        ticket = self.by_job.pop(job_id, None)
+        if ticket is not None:
+            of_session = self._by_session[ticket.session_id]
+            of_session.remove(job_id)
+            if not of_session:
+                del self._by_session[ticket.session_id]
+        return ticket
+
+    def of_session(self, session_id: str) -> list[str]:
+        """Returns the jobs of a session."""
+        return list(self._by_session.get(session_id, ()))
