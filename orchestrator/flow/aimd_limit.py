@@ -23,7 +23,8 @@ class AimdLimit:
 
     A loss is work that was dropped or took longer than `slow_us`. Losses of one round count once: only work that began
     after the last cut can cause the next, since what began before says nothing about the new limit. The limit grows
-    only while it is used (at least half of it), and never by a loss: steady time-outs take it to 1.
+    only while it is used (at least half of it, all of it while it searches), and never by a loss: steady time-outs take
+    it to 1.
     """
 
     __slots__ = ("_cut_us", "_full", "_limit", "_most", "_searching", "_slow_us")
@@ -50,7 +51,7 @@ class AimdLimit:
         slow = sample.ended_us - sample.started_us > self._slow_us
         if slow or sample.outcome is Outcome.DROPPED:
             self._cut(sample.ended_us)
-        elif not self._full and 2 * sample.in_flight >= self.value:
+        elif not self._full and sample.in_flight >= (1.0 if self._searching else 0.5) * self.value:
             more = SEARCHING if self._searching else 1 / self._limit
             self._limit = min(self._limit + more, float(self._most))
 
