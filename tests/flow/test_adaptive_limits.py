@@ -147,10 +147,14 @@ def test_aimd_limit_grows_by_one_a_round() -> None:
 
 @pytest.mark.parametrize("ends", ["loss", "memory"])
 def test_aimd_limit_searches_until_it_has_met_what_bounds_it(ends: str) -> None:
-    """From far below it grows by half in each round; a loss or a full memory ends that for good."""
+    """From far below it grows by half in each round in which all of it is used; a loss or a full memory ends that for
+    good."""
     limit = AimdLimit(8, 256)
+    for number in range(50):
+        limit.observe(Sample(number, number + 1, 7, Outcome.SUCCEEDED))
+    assert limit.value == 8
     for number in range(8):
-        limit.observe(Sample(number, number + 1, 8, Outcome.SUCCEEDED))
+        limit.observe(Sample(number, number + 1, 12, Outcome.SUCCEEDED))
     assert limit.value == 12
     if ends == "loss":
         limit.observe(Sample(10, 11, 12, Outcome.DROPPED))
