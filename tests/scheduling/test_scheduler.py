@@ -267,13 +267,16 @@ def test_scheduler_id_in_use_is_our_fault() -> None:
 
 
 def test_scheduler_refuses_at_the_watermark_and_keeps_the_rest_for_unblocking_work() -> None:
-    """17 of 20 places for tiers, 20 for level 0; running jobs take no place."""
+    """17 of 20 places for silver, 18 and 19 with gold and platinum, 20 for level 0; running jobs take no place."""
     scheduler = Scheduler(QueueBounds(jobs=20))
     _submit(scheduler, job("running", "r"))
     _plan(scheduler, w=1)
-    _submit(scheduler, *(job(f"j{n}", session=f"s{n}") for n in range(17)))
-    assert scheduler.submit(job("x", "x", level=1), 0) is not None
-    _submit(scheduler, *(job(f"u{n}", session=f"u{n}", level=0) for n in range(3)))
+    _submit(scheduler, *(job(f"j{n}", session=f"s{n}", level=3) for n in range(17)))
+    assert scheduler.submit(job("x3", "x3", level=3), 0) is not None
+    for level in (2, 1):
+        _submit(scheduler, job(f"p{level}", f"p{level}", level=level))
+        assert scheduler.submit(job(f"x{level}", f"x{level}", level=level), 0) is not None
+    _submit(scheduler, job("u0", "u0", level=0))
     assert scheduler.submit(job("y", "y", level=0), 0) is not None
     scheduler.cancel("u0")
     _submit(scheduler, job("z", "z", level=0))
