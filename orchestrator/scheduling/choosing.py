@@ -72,10 +72,10 @@ class Chooser:
         return found[0]
 
     def _rider(self, draft: Draft) -> Entry | None:
-        """Finds the next job that may go with the first of a batch."""
+        """Finds the next job that may go with the first of a batch, of the level whose turn it is if it has one."""
         shape = shape_of(draft.entries[0].job.work)
         allows = self._allows([draft])
-        for level in self._order.levels:
+        for level in self._shares.in_turn(self._order.levels):
             for lane in self._order.scan(level, allows):
                 entry = lane.queued[0]
                 if not entry.alone and shape_of(entry.job.work) == shape:

@@ -1,5 +1,7 @@
 """Order, fairness, batches, bounds and repeats of the scheduler, one rule a test."""
 
+from collections import Counter
+
 import pytest
 
 from orchestrator.buffers.input_queue import QueueBounds
@@ -175,6 +177,26 @@ def test_scheduler_two_idle_recognisers_share_what_waits() -> None:
     scheduler = Scheduler()
     _submit(scheduler, *(_clip(f"c{n}", 2) for n in range(4)))
     assert _plan(scheduler, kind="asr", w1=8, w2=8) == {"w1": ["c0", "c2"], "w2": ["c1", "c3"]}
+
+
+def test_scheduler_levels_share_the_places_of_batches_too() -> None:
+    """All tiers wait, of one shape: of seven hundred places in batches of four they get 400, 200 and 100, give or take
+    a batch; a more urgent tier does not ride along in every batch beside what it leads."""
+    scheduler, served = Scheduler(), Counter[int]()
+    for number in range(175):
+        for level in (1, 2, 3):
+            for n in range(scheduler.queue.queued_at("understand", level), 8):
+                id = f"{number}.{level}.{n}"
+                _submit(scheduler, job(id, id, "understand", level))
+        (started,) = _plan(scheduler, kind="understand", w=4).values()
+        assert len(started) == 4
+        for id in started:
+            ended = scheduler.finish(id, 0)
+            assert ended is not None
+            served[ended.level] += 1
+    assert [abs(served[level] - expected) <= 4 for level, expected in ((1, 400), (2, 200), (3, 100))] == [
+        True
+    ] * 3
 
 
 # --- ends -------------------------------------------------------------------------------------------------------------
