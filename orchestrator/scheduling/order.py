@@ -61,7 +61,7 @@ class Order:
                 self._fading[level][lane] = None
             if not late:
                 at = urgency.missed_us + TERMS[level].bound_us
-                heapq.heappush(self._turns_late, (at, next(self._ticket), lane, place))
+                self._remember((at, next(self._ticket), lane, place))
         (self._late if late else self._early).add(level, place.rank, lane)
         lane.place = place
         self._lanes += 1
@@ -80,11 +80,7 @@ class Order:
 
     def advance(self, now: int) -> None:
         """Moves what has turned late, and looks anew at what fades."""
-        heap = self._turns_late
-        if len(heap) > 2 * self._lanes + LOOKED_AT:
-            heap[:] = [item for item in heap if item[2].place is item[3]]
-            heapq.heapify(heap)
-        moved = 0
+        heap, moved = self._turns_late, 0
         while heap and heap[0][0] <= now and moved < MOVED:
             _, _, lane, place = heapq.heappop(heap)
             if lane.place is place:
@@ -125,6 +121,15 @@ class Order:
         terms, weights = TERMS[place.urgency.level], self._weights[place.urgency.level]
         late = lateness(place.urgency.missed_us, now, terms)
         return weights.lateness * late + weights.freshness * freshness(place.active_us, now, terms)
+
+    def _remember(self, item: tuple[int, int, Lane, Place]) -> None:
+        """Adds a time at which a lane turns late; those that mean nothing any more go once they are the most, whether
+        anybody plans or not (no worker may be free for long)."""
+        heap = self._turns_late
+        if len(heap) > 2 * self._lanes + LOOKED_AT:
+            heap[:] = [one for one in heap if one[2].place is one[3]]
+            heapq.heapify(heap)
+        heapq.heappush(heap, item)
 
     def _again(self, lane: Lane, place: Place, now: int) -> None:
         self.take(lane)

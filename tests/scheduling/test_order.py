@@ -9,7 +9,7 @@ from orchestrator.clock import seconds
 from orchestrator.scheduling.homes import rendezvous
 from orchestrator.scheduling.job import Job
 from orchestrator.scheduling.lanes import Lane, Urgency
-from orchestrator.scheduling.order import MOVED, RENEWED, Order
+from orchestrator.scheduling.order import LOOKED_AT, MOVED, RENEWED, Order
 from orchestrator.scheduling.plan import FreeSlots
 from orchestrator.scheduling.ranking import TERMS, freshness, lateness
 from orchestrator.scheduling.scheduler import Scheduler
@@ -198,3 +198,13 @@ def test_order_looks_anew_at_a_few_only_in_one_plan() -> None:
     order.advance(now)
     assert order.levels == []
     assert not order._turns_late
+
+
+def test_order_what_comes_and_goes_while_nobody_plans_leaves_nothing_behind() -> None:
+    """No worker is free for long, users give signs and take back what they asked: times to turn late are kept for what
+    stands there, and a few more."""
+    order, lane = Order({level: Weights() for level in TERMS}), Lane("s", "llm")
+    for n in range(10_000):
+        order.put(lane, Urgency(3, 1, 0, n), 0, 0)
+        order.take(lane)
+    assert len(order._turns_late) <= LOOKED_AT + 1
