@@ -285,6 +285,8 @@ class Scheduler:
             lane = self._lanes[job.session_id, job.kind] = Lane(job.session_id, job.kind)
         # A lane runs its oldest job, so what comes back from a lost worker was submitted before all that wait in it.
         lane.queued.insert(0 if entry.losses else len(lane.queued), entry)
+        if entry.losses:
+            lane.free_us = self._now
         self._place(lane)
 
     def _start(self, entry: Entry, draft: Draft, now: int) -> None:
@@ -297,7 +299,8 @@ class Scheduler:
         lane.queued.remove(entry)
         lane.running = entry
         job = entry.job
-        waited_us = now - max(job.created_us, job.due_us)
+        # What waited for its own session, or ran before on a worker that is lost, did not wait for a place.
+        waited_us = now - max(job.created_us, job.due_us, lane.free_us)
         self.queue.started(lane.kind, job.level, _audio_bytes(job), waited_us, now)
         self._place(lane)
         entry.worker_id, entry.started_us = draft.worker_id, now

@@ -7,6 +7,7 @@ import pytest
 from orchestrator.buffers.input_queue import QueueBounds
 from orchestrator.clock import seconds
 from orchestrator.errors import InvalidState
+from orchestrator.flow.watermark import FixedWatermark
 from orchestrator.scheduling.job import Job
 from orchestrator.scheduling.plan import FreeSlots
 from orchestrator.scheduling.scheduler import Scheduler
@@ -197,6 +198,30 @@ def test_scheduler_levels_share_the_places_of_batches_too() -> None:
     assert [abs(served[level] - expected) <= 4 for level, expected in ((1, 400), (2, 200), (3, 100))] == [
         True
     ] * 3
+
+
+class _Waits(FixedWatermark):
+    """Keeps the waits that it is told of, in milliseconds."""
+
+    def __init__(self) -> None:
+        super().__init__(64)
+        self.told: list[int] = []
+
+    def started(self, waited_us: int, now: int) -> None:
+        self.told.append(waited_us // 1000)
+
+
+def test_scheduler_a_job_that_waits_for_its_own_session_does_not_count_as_waiting_for_a_place() -> None:
+    """A reply behind another of its session, and one whose worker was lost: the mark hears how long they waited once
+    they could have run. One session with a backlog is no overload."""
+    waits = _Waits()
+    scheduler = Scheduler(marks={"llm": waits})
+    _submit(scheduler, job("a1", "a"), job("a2", "a"), job("b", "b"))
+    _plan(scheduler, seconds(0.1), w1=1, w2=1)
+    scheduler.finish("a1", seconds(5))
+    scheduler.lost("w2", seconds(5))
+    _plan(scheduler, seconds(5.2), w1=2)
+    assert waits.told == [100, 100, 200, 200]
 
 
 # --- ends -------------------------------------------------------------------------------------------------------------
