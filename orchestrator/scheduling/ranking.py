@@ -2,7 +2,9 @@
 
 *Lateness* rises from 0, when its result is missed, to 1 at the tier's bound and stays there; before it is missed it is
 below 0, so that sound in hand gives way. *Freshness* is 2^(−age / half-life) of the user's last sign, 0 where there was
-none. *Affinity* is .95 for the worker that has the session's state, else .3 + .4 · its share of free memory.
+none. What is overdue, missed for `OVERDUE` times the bound, counts as fresh whoever asked for it: of such the longest
+missed goes first, so that nobody is passed over for others' signs for ever. *Affinity* is .95 for the worker that has
+the session's state, else .3 + .4 · its share of free memory.
 
 All times of a level grow alike, so what is in order stays in order: while a job is not late its key
 (missed / bound − β/α · freshness) never changes with time, and after that its key is its freshness alone. That is w / α
@@ -16,6 +18,9 @@ from orchestrator.clock import seconds
 
 EPOCHS = 16
 """In one half-life."""
+
+OVERDUE = 4
+"""Bounds after which nobody's sign is worth more than having waited."""
 
 WARM = 0.95
 _COLD = 0.3
@@ -46,6 +51,11 @@ TERMS = {
 def lateness(missed_us: int, now: int, terms: Terms) -> float:
     """Returns at most 1; below 0 before it is missed."""
     return min((now - missed_us) / terms.bound_us, 1.0)
+
+
+def overdue(missed_us: int, now: int, terms: Terms) -> bool:
+    """Says whether a job has been missed for so long that it counts as fresh."""
+    return now - missed_us >= OVERDUE * terms.bound_us
 
 
 def freshness(active_us: int | None, now: int, terms: Terms) -> float:
