@@ -4,7 +4,8 @@
 below 0, so that sound in hand gives way. *Freshness* is 2^(−age / half-life) of the user's last sign, 0 where there was
 none. What is overdue, missed for `OVERDUE` times the bound, counts as fresh whoever asked for it: of such the longest
 missed goes first, so that nobody is passed over for others' signs for ever. *Affinity* is .95 for the worker that has
-the session's state, else .3 + .4 · its share of free memory.
+the session's state, else .3 + .4 · its share of free memory, in eighths: a worker with a hundredth more of it would be
+filled to the last place while others stand empty.
 
 All times of a level grow alike, so what is in order stays in order: while a job is not late its key
 (missed / bound − β/α · freshness) never changes with time, and after that its key is its freshness alone. That is w / α
@@ -25,6 +26,7 @@ OVERDUE = 4
 WARM = 0.95
 _COLD = 0.3
 _COLD_FREE = 0.4
+_MEMORY_STEPS = 8
 _STALE = 2**-10
 
 
@@ -70,4 +72,4 @@ def freshness(active_us: int | None, now: int, terms: Terms) -> float:
 
 def affinity(free_memory: float, *, warm: bool) -> float:
     """Returns how well a worker suits a session."""
-    return WARM if warm else _COLD + _COLD_FREE * free_memory
+    return WARM if warm else _COLD + _COLD_FREE * round(free_memory * _MEMORY_STEPS) / _MEMORY_STEPS

@@ -199,6 +199,16 @@ def test_a_session_that_nobody_knows_goes_where_its_hash_belongs_among_equals() 
     assert [one.worker_id for one in scheduler.plan(0, free).assignments] == ["b"]
 
 
+def test_a_little_more_free_memory_does_not_fill_a_worker_while_another_stands_empty() -> None:
+    """No two processes have the same share in use to the last digit: new sessions are spread all the same."""
+    scheduler, taken = Scheduler(), Counter({"a": 0, "b": 0})
+    for n in range(8):
+        _submit(scheduler, job(f"j{n}", f"s{n}"))
+        free = {"a": FreeSlots("llm", 8 - taken["a"], 0.60), "b": FreeSlots("llm", 8 - taken["b"], 0.61)}
+        taken.update(one.worker_id for one in scheduler.plan(0, free).assignments)
+    assert taken == {"a": 4, "b": 4}
+
+
 @given(st.sets(st.text("abc", min_size=1), min_size=2), st.lists(st.text("xyz"), max_size=20), st.data())
 def test_a_worker_that_goes_moves_only_its_own_sessions(
     workers: set[str], sessions: list[str], data: st.DataObject

@@ -42,4 +42,5 @@ def test_affinity_prefers_who_has_the_state_and_then_who_has_memory() -> None:
     """The figures that are promised."""
     assert affinity(0.0, warm=True) == 0.95
     assert affinity(0.0, warm=False) == pytest.approx(0.3)
+    assert affinity(0.25, warm=False) == pytest.approx(0.4)
     assert affinity(1.0, warm=False) == pytest.approx(0.7)
