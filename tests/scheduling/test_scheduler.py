@@ -224,6 +224,19 @@ def test_scheduler_a_job_that_waits_for_its_own_session_does_not_count_as_waitin
     assert waits.told == [100, 100, 200, 200]
 
 
+def test_scheduler_late_drafts_say_nothing_about_a_tiers_bound() -> None:
+    """They give way by rule: only transcripts that are late move the weights."""
+    scheduler = Scheduler()
+    for draft in (True, False):
+        for n in range(60):
+            created = seconds(10 * n)
+            one = job(f"{draft} {n}", "s", Transcribe(0, S, draft=draft), 1, created)
+            assert scheduler.submit(one, created) is None
+            assert _plan(scheduler, created + seconds(5), "asr", w=1) == {"w": [one.id]}
+            scheduler.finish(one.id, created + seconds(5))
+        assert (scheduler._weights[1].missed > 0) is not draft
+
+
 # --- ends -------------------------------------------------------------------------------------------------------------
 
 
