@@ -93,3 +93,8 @@ class Draft:
     idle: bool
     free_memory: float = 1.0
     entries: list[Entry] = field(default_factory=list)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether its worker has nothing, and gets nothing so far."""
+        return self.idle and not self.entries
