@@ -26,8 +26,8 @@ class AimdLimit:
 
     A loss is work that was dropped or took longer than `slow_us`. Losses of one round count once: only work that began
     after the last cut can cause the next, since what began before says nothing about the new limit. The limit grows
-    only while it is used (at least half of it, nearly all of it while it searches), and never by a loss: steady time-outs take
-    it to 1.
+    only while it is used (at least half of it, nearly all of it while it searches), and never by a loss: steady
+    time-outs take it to 1.
     """
 
     __slots__ = ("_cut_us", "_full", "_limit", "_most", "_searching", "_slow_us")
