@@ -9,6 +9,9 @@ CUT = 0.7
 SEARCHING = 0.5
 """What a success adds before the first loss: half as much again in each round, as TCP's slow start does."""
 
+USED, BINDS = 0.5, 0.9
+"""Shares of the limit that were inside when work began: from the first on it grows, a search only from the second."""
+
 SETTLES_US = seconds(2)
 """Memory is freed by those inside ending, which takes a while after a cut: it causes the next no sooner."""
 
@@ -23,8 +26,8 @@ class AimdLimit:
 
     A loss is work that was dropped or took longer than `slow_us`. Losses of one round count once: only work that began
     after the last cut can cause the next, since what began before says nothing about the new limit. The limit grows
-    only while it is used (at least half of it, all of it while it searches), and never by a loss: steady time-outs take
-    it to 1.
+    only while it is used (at least half of it, nearly all of it while it searches), and never by a loss: steady
+    time-outs take it to 1.
     """
 
     __slots__ = ("_cut_us", "_full", "_limit", "_most", "_searching", "_slow_us")
@@ -51,7 +54,7 @@ class AimdLimit:
         slow = sample.ended_us - sample.started_us > self._slow_us
         if slow or sample.outcome is Outcome.DROPPED:
             self._cut(sample.ended_us)
-        elif not self._full and sample.in_flight >= (1.0 if self._searching else 0.5) * self.value:
+        elif not self._full and sample.in_flight >= (BINDS if self._searching else USED) * self.value:
             more = SEARCHING if self._searching else 1 / self._limit
             self._limit = min(self._limit + more, float(self._most))
 

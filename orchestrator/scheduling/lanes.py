@@ -66,7 +66,8 @@ class Place:
 
 @dataclass(slots=True, eq=False)
 class Lane:
-    """A session's jobs of one kind, in order. `place` is where it stands; `free_us` is when its last job ended."""
+    """A session's jobs of one kind, in order. `place` is where it stands; `free_us` is when its last job ended;
+    `behind` are the levels of those that wait for others of it, as the queue was told."""
 
     session_id: str
     kind: WorkKind
@@ -74,6 +75,17 @@ class Lane:
     running: Entry | None = None
     free_us: int = 0
     place: Place | None = None
+    behind: tuple[int, ...] = ()
+
+    @property
+    def waits_for_itself(self) -> tuple[int, ...]:
+        """The levels of the jobs that could not start whatever places there were."""
+        if not self.queued or (self.running is None and len(self.queued) == 1):
+            return ()
+        if self.running is not None:
+            return tuple(entry.job.level for entry in self.queued)
+        first = min(self.queued, key=lambda entry: entry.urgency)
+        return tuple(entry.job.level for entry in self.queued if entry is not first)
 
     @property
     def urgency(self) -> Urgency | None:

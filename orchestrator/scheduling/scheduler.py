@@ -96,7 +96,8 @@ class Scheduler:
         lane = self._lanes.get((job.session_id, job.kind))
         self._now = now
         in_lane = len(lane.queued) if lane is not None else 0
-        if not self.queue.admit(job.kind, job.level, in_lane, _audio_bytes(job), now):
+        runs = lane is not None and lane.running is not None
+        if not self.queue.admit(job.kind, job.level, in_lane, _audio_bytes(job), now, runs=runs):
             return Refusal(self.queue.expected_wait_s(job.kind, self._running_of[job.kind]))
         self._sequence += 1
         entry = Entry(job, self._sequence)
@@ -339,6 +340,7 @@ class Scheduler:
 
     def _place(self, lane: Lane, *, anew: bool = False) -> None:
         """Puts a lane where it belongs in the order; one that runs or is empty belongs nowhere."""
+        self._tell_behind(lane)
         urgency = lane.urgency
         if not anew and urgency == (lane.place.urgency if lane.place else None):
             return
@@ -346,6 +348,18 @@ class Scheduler:
         order.take(lane)
         if urgency is not None:
             order.put(lane, urgency, self._active_us.get(lane.session_id), self._now)
+
+    def _tell_behind(self, lane: Lane) -> None:
+        """What waits for its own session takes nobody's place: admission and pressure do not go by it."""
+        behind = lane.waits_for_itself
+        if behind == lane.behind:
+            return
+        change = Counter(behind)
+        change.subtract(lane.behind)
+        lane.behind = behind
+        for level, many in change.items():
+            if many:
+                self.queue.behind(lane.kind, level, many)
 
     def _lane_of(self, entry: Entry) -> Lane:
         return self._lanes[entry.job.session_id, entry.job.kind]

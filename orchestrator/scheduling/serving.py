@@ -6,6 +6,7 @@ for what cannot be. One that was refused does not count either: leaving out has 
 takes fewer jobs because it has refused some would refuse more, for ever.
 """
 
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -26,6 +27,7 @@ LOOK_US = ms(100)
 SILVER_SHARE = 1 / 7
 """Of a kind's mark: so many silver turns may wait though silver turns are left out, so that silver stands not still."""
 
+MOST_BEGUN = 4_096
 _FAULTS = frozenset({"worker_failed", "deadline_exceeded"})
 
 
@@ -54,6 +56,7 @@ class Serving:
         self._guard = SloGuard(rate)
         self._sheds = sheds
         self._lag_s = lag_s
+        self._begun: OrderedDict[str, None] = OrderedDict()
         self._seen_us: int | None = None
         self._now = 0
         self._changes = 0
@@ -77,16 +80,32 @@ class Serving:
         return changed
 
     def refuses(self, job: Job, queue: InputQueue) -> Refusal | None:
-        """Says when to come back with a job that is left out now; None where it is served."""
+        """Says when to come back with a job that is left out now; None where it is served.
+
+        A turn that was let in is answered: the reply to speech that was recognised is no new turn.
+        """
         what = _what(job)
-        if what is None or self.service.allows(what):
+        if what is None:
             return None
-        if what is Sheddable.SILVER_TURN and (
-            queue.queued_at(job.kind, job.level) < SILVER_SHARE * queue.mark(job.kind)
-        ):
+        refused = not self.service.allows(what)
+        if what is Sheddable.SILVER_TURN:
+            began = isinstance(job.work, Reply) and job.session_id in self._begun
+            few = queue.waiting_at(job.kind, job.level) < SILVER_SHARE * queue.mark(job.kind)
+            refused = refused and not began and not few
+            if isinstance(job.work, Reply):
+                self._begun.pop(job.session_id, None)
+            elif not refused:
+                self._begin(job.session_id)
+        if not refused:
             return None
         self._shed[what] += 1
         return Refusal(max(1.0, queue.expected_wait_s(job.kind, 1)), RefusalReason.SHED)
+
+    def _begin(self, session_id: str) -> None:
+        self._begun[session_id] = None
+        self._begun.move_to_end(session_id)
+        if len(self._begun) > MOST_BEGUN:
+            self._begun.popitem(last=False)
 
     def as_served(self, job: Job) -> Job:
         """Returns a job as it is done now: replies are short while the server is degraded."""

@@ -10,7 +10,7 @@ from orchestrator.flow.limiter import RefusalReason
 from orchestrator.flow.shedding import DEGRADED_REPLY_TOKENS, FULL_SERVICE, Sheddable
 from orchestrator.observability.instrument import Ending, TurnRecord
 from orchestrator.scheduling.job import Job
-from orchestrator.scheduling.serving import LOOK_US, Serving
+from orchestrator.scheduling.serving import LOOK_US, MOST_BEGUN, Serving
 from orchestrator.scheduling.work import Reply, Speak, Transcribe, Understand
 from tests.scheduling.jobs import job
 
@@ -74,6 +74,38 @@ def test_silver_is_left_out_but_for_its_share() -> None:
     assert refusal.retry_after_s >= 1
     assert serving.refuses(GOLD, queue) is None
     assert serving.statistics().shed[Sheddable.SILVER_TURN] == 1
+
+
+HEARD = job("h", work=Transcribe(0, 1), level=3)
+
+
+def full_of_silver() -> tuple[Serving, InputQueue]:
+    """Returns a server under pressure in which silver has its share of waiting turns already."""
+    serving, queue = Serving(), InputQueue(QueueBounds(jobs=100, watermark=1.0))
+    serving.refuses(HEARD, queue)
+    for level, many in ((1, 60), (3, 30)):
+        for _ in range(many):
+            for kind in ("llm", "asr"):
+                queue.admit(kind, level, 0, 0, 0)
+    for now in range(0, seconds(10), LOOK_US):
+        serving.look(queue, now)
+    return serving, queue
+
+
+def test_a_silver_turn_that_was_let_in_is_answered() -> None:
+    """Speech that was recognised is replied to, once; the next turn of that session is new again, and left out."""
+    serving, queue = full_of_silver()
+    assert serving.refuses(SILVER, queue) is None, "its recognition was let in before the rush"
+    assert serving.refuses(HEARD, queue) is not None
+    assert serving.refuses(SILVER, queue) is not None
+
+
+def test_turns_that_were_let_in_are_remembered_within_a_bound() -> None:
+    """Sessions that end in mid-turn do not add up; the oldest are forgotten."""
+    serving, queue = Serving(), InputQueue()
+    for n in range(MOST_BEGUN + 10):
+        serving.refuses(job(f"h{n}", f"s{n}", Transcribe(0, 1), 3), queue)
+    assert len(serving._begun) == MOST_BEGUN
 
 
 def test_sessions_are_the_last() -> None:
