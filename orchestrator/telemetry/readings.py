@@ -58,11 +58,16 @@ def jobs(dispatcher: Dispatcher) -> Source:
             yield names.RUNNING, {"chorale.kind": kind}, count
         for level in range(4):
             yield names.LEVELS, {"chorale.level": level}, told.scheduler.queued_by_level.get(level, 0)
+        for level, weights in told.scheduler.weights.items():
+            for word, weight in weights.items():
+                yield names.WEIGHT, {"chorale.tier": TIERS[level], "chorale.weight": word}, weight
         for worker_id, one in told.instances.items():
             limited = {"chorale.worker": worker_id, "chorale.policy": one.policy}
             yield names.LIMIT, limited, one.jobs.limit
             yield names.LIMIT_IN_FLIGHT, limited, one.jobs.in_flight
         if told.tenants is not None:
+            yield names.QUOTA_TENANTS, {}, told.tenants.tenants
+            yield names.QUOTA_TURNED_AWAY, {}, told.tenants.turned_away
             for (tier, counted), use in told.tenants.use.items():
                 used = {"chorale.tier": TIERS.get(tier, "unknown"), "chorale.resource": counted.value}
                 for outcome in ("reserved", "refused", "returned", "overrun"):
