@@ -43,7 +43,7 @@ def test_dispatcher_steady_timeouts_never_raise_a_workers_limit(
     policy: Policy, answers: bool, seed: int
 ) -> None:
     """Two minutes of jobs that all miss their deadline, of which some may have begun to answer: equal durations, every
-    one a loss. The limit only falls, to one where it learns (F-L6)."""
+    one a loss. The limit never rises, and falls where it learns (F-L6)."""
 
     async def main() -> None:
         clock, workers, random = VirtualClock(), LateWorkers(seed), Random(seed)
@@ -63,7 +63,7 @@ def test_dispatcher_steady_timeouts_never_raise_a_workers_limit(
             limits += [one.jobs.limit for one in dispatcher.statistics().instances.values()]
         assert limits == sorted(limits, reverse=True)
         assert limits[0] <= BASE
-        assert limits[-1] == (BASE if policy == "fixed" else 1)
+        assert policy == "fixed" or limits[-1] < BASE
         assert len(workers.cancelled) > 10
         dispatcher.close()
 
@@ -89,11 +89,12 @@ def test_dispatcher_limit_comes_back_once_jobs_are_done_in_time() -> None:
                 continue
             if number == 100:
                 await asyncio.sleep(5)
-                assert dispatcher.statistics().instances["w"].jobs.limit == 1
+                low = dispatcher.statistics().instances["w"].jobs.limit
+                assert low < BASE
                 continue
             await tick()
             workers.report("w", Replied(session, "stop"))
-        assert dispatcher.statistics().instances["w"].jobs.limit > 1
+        assert dispatcher.statistics().instances["w"].jobs.limit > low
         dispatcher.close()
 
     on_virtual_time(main())
