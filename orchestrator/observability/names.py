@@ -155,6 +155,13 @@ LOOP_LAG = MetricSpec(
     _LAG_S,
 )
 TASKS = MetricSpec("chorale.tasks", _UP_DOWN, "{task}", "Tasks of the event loop that have not ended.")
+LOOP_FAULTS = MetricSpec(
+    "chorale.loop.faults",
+    _COUNTER,
+    "{fault}",
+    "Faults of ours in what runs as long as the server (timers, threads); it went on. The log has the first of each.",
+    ("chorale.loop",),
+)
 
 SESSIONS = MetricSpec("chorale.sessions", _UP_DOWN, "{session}", "Sessions that live.")
 LINKS = MetricSpec(

@@ -28,6 +28,7 @@ OBSERVED = (
     names.CPU,
     names.GC,
     names.TASKS,
+    names.LOOP_FAULTS,
     names.SESSIONS,
     names.LINKS,
     names.QUEUED,

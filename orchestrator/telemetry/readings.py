@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from orchestrator.observability import names
+from orchestrator.observability.faults import FAULTS
 from orchestrator.observability.inventory import Inventory
 from orchestrator.scheduling.dispatcher import Dispatcher
 from orchestrator.sessions.registry import Registry
@@ -43,6 +44,8 @@ def process() -> Iterator[Reading]:
     for generation, counts in enumerate(gc.get_stats()):
         yield names.GC, {"cpython.gc.generation": generation}, counts["collections"]
     yield names.TASKS, {}, len(asyncio.all_tasks())
+    for loop, count in FAULTS.counts().items():
+        yield names.LOOP_FAULTS, {"chorale.loop": loop}, count
 
 
 def jobs(dispatcher: Dispatcher) -> Source:

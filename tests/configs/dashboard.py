@@ -187,6 +187,7 @@ def rows() -> list[tuple[str, list[tuple[str, str, list[tuple[str, str]]]]]]:
                     [(rate(names.WORKER_RESTARTS, "chorale.worker"), "{{chorale_worker}}")],
                 ),
                 ("Tasks", "short", [(now(names.TASKS), "tasks")]),
+                ("Faults of loops", "ops", [(rate(names.LOOP_FAULTS, "chorale.loop"), "{{chorale_loop}}")]),
                 (
                     "Garbage collection",
                     "ops",
