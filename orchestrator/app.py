@@ -75,7 +75,8 @@ class Application:
             settings = as_installed(settings)
         server = settings.server
         self._clock = clock = MonotonicClock()
-        ring = read_key_file(server.key_file) if server.key_file else None
+        output_tokens = settings.limits.default_output_tokens
+        ring = read_key_file(server.key_file, output_tokens) if server.key_file else None
         self._settings = settings
         self._telemetry = make_telemetry(settings, clock)
         self._pool = WorkerPool(PoolSettings(worker_specs(settings)), clock, progress)

@@ -41,6 +41,18 @@ def quotas(
     }
 
 
+def fits_no_reply(quotas: Quotas, output_tokens: int) -> str | None:
+    """Says which key of a quota, and how, leaves no room for a reply that reads one token and may write so many: every
+    one would be refused. None where there is room."""
+    quota, needed = quotas.get(Resource.LLM_TOKENS), output_tokens + 1
+    if quota is None or quota.at_once >= needed:
+        return None
+    why = f"a reply without a bound reserves limits.default_output_tokens ({output_tokens}) and what it reads"
+    if quota.limit < needed:
+        return f"llm_tokens: expected at least {needed}, got {quota.limit}: {why}"
+    return f"burst: expected a share of at least {needed} of {quota.limit} tokens, got {quota.at_once}: {why}"
+
+
 @dataclass(slots=True)
 class ResourceUse:
     """Amounts of one resource since the start, over all tenants of a tier: let in, refused, given back unused, and used
