@@ -81,8 +81,13 @@ class Telemetry:
         headers = dict(settings.headers)
         if self._traces:
             scope = InstrumentationScope(SCOPE, version("chorale"))
-            offset_ns = time.time_ns() - clock.now_us() * 1_000
-            self._maker = SpanMaker(resource, scope, settings.model, offset_ns, settings.share)
+            self._maker = SpanMaker(
+                resource,
+                scope,
+                settings.model,
+                lambda: time.time_ns() - clock.now_us() * 1_000,
+                settings.share,
+            )
             self._spans = OTLPSpanExporter(
                 f"{endpoint}/v1/traces", headers=headers, timeout=SEND_WITHIN_S, compression=Compression.Gzip
             )
