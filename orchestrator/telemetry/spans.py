@@ -28,7 +28,7 @@ Values = dict[str, str | int | bool]
 
 class SpanMaker:
     """Makes spans for one process. `origin_ns` tells the Unix time of the monotonic clock's origin: it is asked for
-    each bundle, since the wall clock may be set while the server runs, and spans are to be found by the clock of today."""
+    each bundle, since the wall clock may be set while the server runs, and spans are found by the clock of today."""
 
     def __init__(
         self,
