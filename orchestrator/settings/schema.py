@@ -2,6 +2,7 @@
 `configs/default.yaml` writes them out with comments."""
 
 import os
+import re
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -32,6 +33,22 @@ def _web_address(endpoint: str) -> str:
     if not endpoint.startswith(("http://", "https://")):
         raise ValueError("an address that begins with http:// or https://")
     return endpoint
+
+
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_HEADER_VALUE = re.compile(r"[!-~\xa0-\xff]([\t -~\xa0-\xff]*[!-~\xa0-\xff])?")
+
+
+def _header_name(name: str) -> str:
+    if not _HEADER_NAME.fullmatch(name):
+        raise ValueError("a header's name: letters, digits and any of !#$%&'*+-.^_`|~")
+    return name
+
+
+def _header_value(value: str) -> str:
+    if not _HEADER_VALUE.fullmatch(value):
+        raise ValueError("a header's value: Latin-1, no line breaks, no spaces around it, not empty")
+    return value
 
 
 def _one_process(workers: int) -> int:
@@ -239,7 +256,9 @@ class Telemetry(Section):
 
     metrics: bool = True
     otlp_endpoint: Annotated[str, AfterValidator(_web_address)] | None = None
-    otlp_headers: dict[str, str] = Field(default_factory=dict)
+    otlp_headers: dict[
+        Annotated[str, AfterValidator(_header_name)], Annotated[str, AfterValidator(_header_value)]
+    ] = Field(default_factory=dict)
     traces: bool = True
     sample: Share = 1.0
     export_every_s: Pause = 10.0

@@ -76,6 +76,23 @@ def test_telemetry_times_are_unix_times() -> None:
         assert before_ns - 10**9 < root.end_time_unix_nano < time.time_ns() + 10**9
 
 
+def test_telemetry_tells_the_time_of_day_as_it_is_now(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The wall clock is put forward by a day after the start: spans of later turns are a day later too."""
+    real, ahead_ns = time.time_ns, 24 * 3_600 * 10**9
+    with collecting() as collector:
+
+        async def test(telemetry: Telemetry) -> None:
+            monkeypatch.setattr(time, "time_ns", lambda: real() + ahead_ns)
+            now_us = MonotonicClock().now_us()
+            telemetry.turn(turn(began_us=now_us - 1_000, ended_us=now_us))
+            await until(lambda: bool(collector.spans))
+
+        before_ns = real()
+        sending(collector.endpoint, test)
+        (root,) = collector.named("turn")
+        assert root.end_time_unix_nano > before_ns + ahead_ns - 10**9
+
+
 def test_telemetry_sends_what_is_left_when_it_stops() -> None:
     """Jobs of a turn that never ended are told of too."""
     with collecting() as collector:
