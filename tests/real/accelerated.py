@@ -16,7 +16,7 @@ DIGITS = ("zero", "one", "two", "three", "four", "five", "six", "seven")
 
 
 class NamingModel:
-    """The tokens of a reply are ``NAME.1 NAME.2 …``: its name is the first word of what was said last."""
+    """The tokens of a reply are ``NAME.1 NAME.2 …``: its name is the last word that was said."""
 
     def __init__(self, model: SimulatedLanguageModel) -> None:
         self._model = model
@@ -24,7 +24,7 @@ class NamingModel:
     def generate(self, prompt: Prompt, emit: Callable[[ReplyDelta], bool]) -> Completion:
         """As the simulated model, with words of its own."""
         said = next(message.content for message in reversed(prompt.messages) if message.role == "user")
-        name, told = said.split()[0], 0
+        name, told = said.split()[-1], 0
 
         def tell(_: ReplyDelta) -> bool:
             nonlocal told

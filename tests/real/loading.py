@@ -5,9 +5,9 @@ import json
 import re
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import httpx
 import yaml
@@ -162,11 +162,19 @@ class Talker:
             await socket.wait_closed()
 
 
+T = TypeVar("T", bound=Talker)
+
+
 @asynccontextmanager
-async def talkers(server: Served, *tenants: str) -> AsyncIterator[list[Talker]]:
-    """Connects one client of each tenant."""
+async def crowd(kind: type[T], server: Served, *tenants: str) -> AsyncIterator[list[T]]:
+    """Connects one client of this kind for each tenant."""
     async with AsyncExitStack() as stack:
-        yield [await stack.enter_async_context(Talker.at(server, tenant)) for tenant in tenants]
+        yield [await stack.enter_async_context(kind.at(server, tenant)) for tenant in tenants]
+
+
+def talkers(server: Served, *tenants: str) -> AbstractAsyncContextManager[list[Talker]]:
+    """As `crowd`, of those that just talk."""
+    return crowd(Talker, server, *tenants)
 
 
 def error_of(response: Event) -> Event:
