@@ -85,6 +85,8 @@ class ResponseRun:
         self.spoken: list[Spoken] = []
         self.is_truncated = False
         """The client has said what of the message was heard: nothing is estimated any more."""
+        self.is_told = False
+        """The client knows that sentences are left without sound: of one response's the first is told."""
         self.message: Message | None = None
         self.message_index = 0
         self._ids = ids

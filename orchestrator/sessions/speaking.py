@@ -197,7 +197,8 @@ class Speaker:
 
     def _failed(self, run: ResponseRun, report: Failed) -> None:
         is_reply = report.job_id == run.reply_job
-        self._faltering.tell(report, "llm" if is_reply else "speech", self.view, run.id)
+        if is_reply or not run.is_told:
+            run.is_told = self._faltering.tell(report, "llm" if is_reply else "speech", self.view, run.id)
         if is_reply or not self._faltering.goes_on(report):
             self._stop(run, "failed", error=self._faltering.error(report))
             return
