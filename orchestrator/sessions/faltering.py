@@ -2,6 +2,7 @@
 
 from msgspec import UNSET
 
+from orchestrator.scheduling.refusals import SPECULATIVE
 from orchestrator.scheduling.work import REFUSED, Failed
 from orchestrator.sessions.outbound import Outbound
 from orchestrator.wire import server as wire
@@ -44,6 +45,6 @@ class Faltering:
         extension = view.chorale
         if extension is UNSET or "chorale.overload" not in extension.events or not self.goes_on(report):
             return False
-        reason = report.reason or report.code
+        reason = "shed" if report.reason == SPECULATIVE else report.reason or report.code
         self._out.emit(wire.Overload(reason, kind, report.retry_after_s, response_id, item_id))
         return True
