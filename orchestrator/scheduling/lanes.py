@@ -10,6 +10,9 @@ from orchestrator.scheduling.work import Transcribe, WorkKind
 
 REPEATS = 2
 
+DRAFTS = 2
+"""The class of drafts: behind everything else of their level."""
+
 
 class Urgency(NamedTuple):
     """What decides about a place, the most urgent smallest: the level, the class (what comes back 0, drafts 2), since
@@ -36,7 +39,7 @@ class Entry:
         job = self.job
         is_draft = isinstance(job.work, Transcribe) and job.work.draft
         self.urgency = Urgency(
-            job.level, 2 if is_draft else 1, max(job.created_us, job.due_us), self.sequence
+            job.level, DRAFTS if is_draft else 1, max(job.created_us, job.due_us), self.sequence
         )
 
     def repeat(self) -> None:
@@ -90,3 +93,8 @@ class Draft:
     idle: bool
     free_memory: float = 1.0
     entries: list[Entry] = field(default_factory=list)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether its worker has nothing, and gets nothing so far."""
+        return self.idle and not self.entries

@@ -1,11 +1,11 @@
 """What is served now: fed with how full the queues are, how late the event loop is and how turns end; asked by whoever
 lets something in. A heart. Nothing of it is done per token.
 
-A turn counts as failed where a worker failed it, it was not done in time or there was no room for it; not where its
-client took it back, asked for what cannot be, or has used up its quota.
+A turn counts as failed where a worker failed it or it was not done in time; not where its client took it back or asked
+for what cannot be. One that was refused does not count either: leaving out has levels of its own, and a server that
+takes fewer jobs because it has refused some would refuse more, for ever.
 """
 
-from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -26,7 +26,6 @@ LOOK_US = ms(100)
 SILVER_SHARE = 1 / 7
 """Of a kind's mark: so many silver turns may wait though silver turns are left out, so that silver stands not still."""
 
-MOST_REMEMBERED = 1_024
 _FAULTS = frozenset({"worker_failed", "deadline_exceeded"})
 
 
@@ -55,7 +54,6 @@ class Serving:
         self._guard = SloGuard(rate)
         self._sheds = sheds
         self._lag_s = lag_s
-        self._by_quota: OrderedDict[tuple[str, int], None] = OrderedDict()
         self._seen_us: int | None = None
         self._now = 0
         self._changes = 0
@@ -120,20 +118,13 @@ class Serving:
     # --- Instrument ---------------------------------------------------------------------------------------------------
 
     def job(self, record: JobRecord) -> None:
-        if record.outcome is Ending.REFUSED and record.error == RefusalReason.TENANT.value:
-            self._by_quota[record.session_id, record.turn] = None
-            if len(self._by_quota) > MOST_REMEMBERED:
-                self._by_quota.popitem(last=False)
+        """Jobs are asked again and done elsewhere: what counts is what becomes of the turn."""
 
     def turn(self, record: TurnRecord) -> None:
-        of_quota = (record.session_id, record.turn) in self._by_quota
-        self._by_quota.pop((record.session_id, record.turn), None)
         match record.outcome:
             case Ending.COMPLETED:
                 failed = False
             case Ending.FAILED if record.error in _FAULTS:
-                failed = True
-            case Ending.REFUSED if not of_quota:
                 failed = True
             case _:
                 return

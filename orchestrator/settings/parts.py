@@ -6,7 +6,13 @@ from orchestrator.buffers.input_queue import QueueBounds
 from orchestrator.clock import ms, seconds
 from orchestrator.flow.policies import LimitSettings
 from orchestrator.flow.tenants import Quotas, TenantLimits, quotas
-from orchestrator.flow.watermark import AdaptiveWatermark, FixedWatermark, Watermark, target_us
+from orchestrator.flow.watermark import (
+    LEAST_WAITING,
+    AdaptiveWatermark,
+    FixedWatermark,
+    Watermark,
+    target_us,
+)
 from orchestrator.recording.recorder import RecordingSettings
 from orchestrator.recording.writer import Room
 from orchestrator.scheduling.cost import Costs
@@ -64,7 +70,7 @@ def registry_settings(settings: Settings) -> RegistrySettings:
 
 def scheduler(settings: Settings) -> Scheduler:
     """Returns the scheduler, with a mark for each kind of work."""
-    return Scheduler(queue_bounds(settings), marks={kind: _mark(settings.flow) for kind in KINDS})
+    return Scheduler(queue_bounds(settings), marks={kind: _mark(settings.flow, kind) for kind in KINDS})
 
 
 def queue_bounds(settings: Settings) -> QueueBounds:
@@ -72,11 +78,13 @@ def queue_bounds(settings: Settings) -> QueueBounds:
     return QueueBounds(jobs=settings.flow.max_waiting, watermark=settings.flow.share)
 
 
-def _mark(flow: Flow) -> Watermark:
+def _mark(flow: Flow, kind: WorkKind) -> Watermark:
     if flow.watermark == "fixed":
         return FixedWatermark(flow.max_waiting, flow.share)
     wanted_us = target_us() if flow.target_wait_ms is None else ms(flow.target_wait_ms)
-    return AdaptiveWatermark(flow.max_waiting, wanted_us, floor=min(0.1, flow.share), share=flow.share)
+    # One long reply is many sentences at once, which wait for one another and for nobody else.
+    floor = QueueBounds().lane_jobs if kind == "speech" else LEAST_WAITING
+    return AdaptiveWatermark(flow.max_waiting, wanted_us, floor, flow.share)
 
 
 def limit_settings(settings: Settings) -> Mapping[WorkKind, LimitSettings]:
