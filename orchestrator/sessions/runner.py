@@ -266,19 +266,23 @@ class SessionRunner:
                 link.wake()
 
     def _take(self, event: on.Event) -> None:
-        """Takes an event, under the eyes of who measures turns: every one but the words that go straight."""
+        """Takes an event, under the eyes of who measures turns."""
         now = self._now()
         effects = self._receive(event, now)
-        if effects and not (type(event) is on.ReportCame and type(event.report) is ReplyText):
-            heart = self._heart
-            if self._watch.saw(effects, now, heart.turn.id, heart.view.type != "transcription"):
-                self._jobs.touch(now)
+        if effects:
+            self._measure(effects, now)
         for effect in effects:
             self._perform(effect)
         if self._pieces and isinstance(event, on.ReportCame):
             piece = event.report
             if isinstance(piece, SpeechPiece) and not self._heart.holds(piece.job_id):
                 self._pieces.drop(piece)  # not wanted, or sent by now
+
+    def _measure(self, effects: tuple[do.Effect, ...], now: int) -> None:
+        """Shows a step to who measures turns: every one, but of the words that go straight only those that do more."""
+        heart = self._heart
+        if self._watch.saw(effects, now, heart.turn.id, heart.view.type != "transcription"):
+            self._jobs.touch(now)
 
     def _tell_gap(self, link: Link, since: int | None) -> None:
         extension = self._heart.view.chorale
@@ -376,7 +380,10 @@ class SessionRunner:
     def _go_straight(self, event: on.ReportCame) -> None:
         now = self._now()
         with self._inbox.instead():  # of `run`
-            for effect in self._receive(event, now):
+            effects = self._receive(event, now)
+            if len(effects) > 1:
+                self._measure(effects, now)
+            for effect in effects:
                 self._perform(effect)
         self._waking.word(now)
 

@@ -39,7 +39,7 @@ SEND_WITHIN_S = 5.0
 """How long the collector may take for one batch, repeats included."""
 
 SPANS_EVERY_S = 1.0
-_BATCH_SPANS = 1_024
+BATCH_SPANS = 1_024
 _LOOK_WITHIN_S = 1.0
 
 Prepare = Callable[[], Awaitable[None]]
@@ -186,7 +186,7 @@ class Telemetry:
 
     def _send_spans(self) -> bool:
         """Sends what waits; gives up at the first batch that is not taken."""
-        while bundles := self._waiting.take(_BATCH_SPANS):
+        while bundles := self._waiting.take(BATCH_SPANS):
             lost, taken = sum(bundle.weight for bundle in bundles), False
             try:
                 spans = [span for bundle in bundles for span in self._maker.spans(bundle)]

@@ -12,7 +12,7 @@ from orchestrator.clock import MonotonicClock
 from orchestrator.observability.names import every_metric
 from orchestrator.telemetry.options import TelemetrySettings
 from orchestrator.telemetry.shipper import MOST_SPANS
-from orchestrator.telemetry.telemetry import Telemetry
+from orchestrator.telemetry.telemetry import BATCH_SPANS, Telemetry
 from tests.telemetry.collector import LONG_S, Collector, collecting
 from tests.telemetry.records import job, reply, turn
 
@@ -131,7 +131,8 @@ def test_telemetry_with_a_slow_collector_delays_nobody_and_is_bounded() -> None:
                 telemetry.job(job(turn=number))
                 telemetry.turn(turn(turn=number))
             waiting, dropped = telemetry.spans_waiting
-            assert MOST_SPANS * 0.9 < waiting <= MOST_SPANS
+            # The thread may have taken a batch at any moment: its first, or another once the collector's time was over.
+            assert MOST_SPANS - 2 * BATCH_SPANS < waiting <= MOST_SPANS
             assert dropped >= 10_000
             assert telemetry.jobs_gathered == 0
             assert telemetry.scrape is not None
