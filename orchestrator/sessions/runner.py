@@ -62,7 +62,7 @@ class SessionRunner:
         self.call_id: str | None = None
         self.tenant = tenant
         self.make_room: Callable[[], None] = lambda: None
-        """Called when the log has grown, whose size the store knows by then."""
+        """Called when the log has grown, whose size the store knows by then, and when nobody reads it any more."""
         self._secret = secret
         self._clock = clock
         self._dispatcher = dispatcher
@@ -140,6 +140,7 @@ class SessionRunner:
             if not self._links:
                 self._left_at = self._log.last
                 self._store.detached(self.id)
+                self.make_room()
 
     async def submit(self, link_id: str, event: AnyClientEvent, age_us: int = 0) -> None:
         sent = max(0, self._now() - age_us)
@@ -344,9 +345,8 @@ class SessionRunner:
                 for link in self._links.values():
                     if link.playout is not None:
                         link.playout.flush()
-            case do.NoteTurn():
-                stages = effect.times.stages_ms()
-                log.info("turn", extra={"session": self.id, **stages, "early": effect.times.early})
+            case do.NoteTurn(times=times):
+                log.info("turn", extra={"session": self.id, **times.stages_ms(), "early": times.early})
             case do.ForgetClip():
                 self._clips.forget(effect.clip)
             case do.CloseLinks():
