@@ -22,7 +22,7 @@ from orchestrator.sessions import events as on
 from orchestrator.sessions.clip_reading import without_sound
 from orchestrator.sessions.clips import ClipStore
 from orchestrator.sessions.holdings import Holdings, RunnerStatistics
-from orchestrator.sessions.inbox import Inbox
+from orchestrator.sessions.inbox import TURN_US, Inbox
 from orchestrator.sessions.intake import Detector, SpeechIntake
 from orchestrator.sessions.links import Link, LinkKind, LogEntry, LoggedEvent
 from orchestrator.sessions.pieces import Pieces
@@ -62,7 +62,7 @@ class SessionRunner:
         self.call_id: str | None = None
         self.tenant = tenant
         self.make_room: Callable[[], None] = lambda: None
-        """Called when the log has grown, whose size the store knows by then."""
+        """Called when the log has grown, whose size the store knows by then, and when nobody reads it any more."""
         self._secret = secret
         self._clock = clock
         self._dispatcher = dispatcher
@@ -140,6 +140,7 @@ class SessionRunner:
             if not self._links:
                 self._left_at = self._log.last
                 self._store.detached(self.id)
+                self.make_room()
 
     async def submit(self, link_id: str, event: AnyClientEvent, age_us: int = 0) -> None:
         sent = max(0, self._now() - age_us)
@@ -178,15 +179,14 @@ class SessionRunner:
             self._set_alarm(deadline)
             events = await self._inbox.take()
             self._follow_playout()
+            began_us = self._now()
             for event in events:
+                if self._now() - began_us >= TURN_US:
+                    self._show()
+                    await asyncio.sleep(0)
+                    began_us = self._now()
                 self._take(event)
-            # Once for all of them: a link sends what is there in one write.
-            self._guide_intake()
-            self._wake_links()
-            if (grown := self._log.size - self._stored) != 0:
-                self._stored += grown
-                self._store.grew(self.id, grown)
-                self.make_room()
+            self._show()
 
     def forget_log(self) -> None:
         """Lets go of what was sent: nobody is there to read it, and others need the room."""
@@ -253,6 +253,15 @@ class SessionRunner:
         delay_s = max(0, deadline - self._now()) / US_PER_S
         self._alarm = asyncio.get_running_loop().call_later(delay_s, self._ring)
         self._alarm_us = deadline
+
+    def _show(self) -> None:
+        """Tells who follows, once for all that was taken: a link sends what is there in one write."""
+        self._guide_intake()
+        self._wake_links()
+        if (grown := self._log.size - self._stored) != 0:
+            self._stored += grown
+            self._store.grew(self.id, grown)
+            self.make_room()
 
     def _ring(self) -> None:
         self._alarm = None
@@ -340,9 +349,8 @@ class SessionRunner:
                 for link in self._links.values():
                     if link.playout is not None:
                         link.playout.flush()
-            case do.NoteTurn():
-                stages = effect.times.stages_ms()
-                log.info("turn", extra={"session": self.id, **stages, "early": effect.times.early})
+            case do.NoteTurn(times=times):
+                log.info("turn", extra={"session": self.id, **times.stages_ms(), "early": times.early})
             case do.ForgetClip():
                 self._clips.forget(effect.clip)
             case do.CloseLinks():

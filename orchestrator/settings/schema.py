@@ -5,19 +5,26 @@ import os
 import re
 from pathlib import Path
 from typing import Annotated, Literal
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from orchestrator.transports.origins import check_entry
+from orchestrator.workers.desk import MOST_TASKS
 
 Role = Literal["asr", "understand", "llm", "speech"]
-Positive = Annotated[float, Field(gt=0)]
-NotNegative = Annotated[float, Field(ge=0)]
+Positive = Annotated[float, Field(gt=0, le=1_000_000_000)]
+NotNegative = Annotated[float, Field(ge=0, le=1_000_000_000)]
+"""Of seconds, milliseconds or days: what has no end is no number of microseconds."""
+
 Count = Annotated[int, Field(ge=1)]
 Amount = Annotated[int, Field(ge=1, le=4_000_000_000)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Duration = Annotated[float, Field(ge=1, le=3_600_000)]
-"""Milliseconds that a worker may take: a limit counts whole microseconds and cannot divide by none."""
+"""Milliseconds that work may take or wait: whole microseconds are counted, and nothing is divided by none."""
+
+Parallel = Annotated[int, Field(ge=1, le=MOST_TASKS)]
+"""Jobs of one worker process, which keeps no more."""
 
 Pause = Annotated[float, Field(gt=0, le=86_400)]
 """Seconds that a thread waits; it cannot wait for ever."""
@@ -30,8 +37,19 @@ class Section(BaseModel):
 
 
 def _web_address(endpoint: str) -> str:
-    if not endpoint.startswith(("http://", "https://")):
-        raise ValueError("an address that begins with http:// or https://")
+    wanted = ValueError("an address that begins with http:// or https:// and names a host")
+    try:
+        parts = urlsplit(endpoint)
+        _ = parts.port
+    except ValueError:
+        raise wanted from None
+    if (
+        parts.scheme not in ("http", "https")
+        or not parts.hostname
+        or not endpoint.isprintable()
+        or " " in endpoint
+    ):
+        raise wanted
     return endpoint
 
 
@@ -147,9 +165,9 @@ class Worker(Section):
     options: dict[str, object] = Field(default_factory=dict)
     threads: Count | Literal["auto"] = "auto"
     count: Count = 1
-    parallel: Count = 1
+    parallel: Parallel = 1
     device: Literal["auto", "cpu", "cuda"] = "auto"
-    memory_mb: Count | None = None
+    memory_mb: Annotated[int, Field(ge=1, le=1_000_000_000)] | None = None
     limit: WorkerLimit = WorkerLimit()
 
     def threads_on(self, cores: int) -> int:
@@ -159,7 +177,7 @@ class Worker(Section):
 
 class AsrWorker(Worker):
     engine: Annotated[str, Field(min_length=1)] = "faster_whisper"
-    parallel: Count = 4
+    parallel: Parallel = 4
 
 
 class UnderstandWorker(Worker):
@@ -168,12 +186,12 @@ class UnderstandWorker(Worker):
 
     domain: Path | Literal["default"] | None = "default"
     engine: Annotated[str, Field(min_length=1)] = "minilm_onnx"
-    parallel: Count = 8
+    parallel: Parallel = 8
 
 
 class LlmWorker(Worker):
     engine: Annotated[str, Field(min_length=1)] = "llama_cpp"
-    parallel: Count = 4
+    parallel: Parallel = 4
 
 
 class SpeechWorker(Worker):
@@ -225,7 +243,7 @@ class Flow(Section):
     max_waiting: Count = 512
     watermark: Literal["adaptive", "fixed"] = "adaptive"
     share: Annotated[float, Field(gt=0, le=1)] = 0.85
-    target_wait_ms: Positive | None = None
+    target_wait_ms: Duration | None = None
     shedding: bool = True
     slo_error_rate: Annotated[float, Field(gt=0, le=1)] = 0.005
     abandoned_s: NotNegative = 3.0
