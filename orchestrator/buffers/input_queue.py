@@ -1,8 +1,9 @@
 """Who may wait? The first of the three layers: admission to the queue of jobs, kind by kind.
 
-It counts what waits and decides who is let in; the order in which it is served is the scheduler's. What was let in is
-never put out by what comes later: it leaves when it is started or withdrawn. And what waits at a lower level never
-blocks a higher one: each level has a top of its own, the next lower one stays below it.
+It counts what waits and decides who is let in; the order in which it is served is the scheduler's. Marks and pressure
+go by what waits for a place: the later sentences of one long reply wait for the first one, and take nobody's place.
+What was let in is never put out by what comes later: it leaves when it is started or withdrawn. And what waits at a
+lower level never blocks a higher one: each level has a top of its own, the next lower one stays below it.
 """
 
 from collections import Counter
@@ -29,8 +30,9 @@ class QueueBounds:
 
     `jobs` of one kind may wait at most, `audio_bytes` of sound over all kinds, `lane_jobs` of one session and kind.
     Of `jobs` and of `audio_bytes` unblocking work may take all, level 3 the share `watermark`, levels 1 and 2 shares
-    between: their tops. Levels 1–3 are refused from the mark of the kind on too, which counts what waits at their own
-    level and above. Repeats were accepted once and are always taken back: they add at most what runs.
+    between: their tops. Levels 1–3 are refused from the mark of the kind on too, which counts what waits for a place at
+    their own level and above; what has a job of its own session before it, running or waiting, is let in all the same.
+    Repeats were accepted once and are always taken back: they add at most what runs.
     """
 
     jobs: int = 512
@@ -63,6 +65,7 @@ class InputQueue:
         self._marks: dict[str, Watermark] = dict(marks or {})
         self._queued: Counter[str] = Counter()
         self._queued_at: Counter[tuple[str, int]] = Counter()
+        self._behind_at: Counter[tuple[str, int]] = Counter()
         self._audio_at: Counter[int] = Counter()
         self._tops = [self.bounds.top(level) for level in _LEVELS] + [0]
         self._audio_tops = [
@@ -83,12 +86,23 @@ class InputQueue:
         """Returns how many jobs of a kind and level wait."""
         return self._queued_at[kind, level]
 
+    def waiting(self, kind: str) -> int:
+        """Returns how many jobs of a kind wait for a place: those that could start now."""
+        return self._queued[kind] - sum(self._behind_at[kind, level] for level in _LEVELS)
+
+    def waiting_at(self, kind: str, level: int) -> int:
+        """Returns how many jobs of a kind and level wait for a place."""
+        return self._queued_at[kind, level] - self._behind_at[kind, level]
+
     def mark(self, kind: str) -> int:
-        """Returns how many jobs of a kind may wait before those of the lowest level are refused."""
+        """Returns how many jobs of a kind may wait for a place before those of the lowest level are refused."""
         return min(self._mark_of(kind).mark(self._now), self._tops[LOWEST])
 
-    def admit(self, kind: str, level: int, lane_jobs: int, size_bytes: int, now: int) -> bool:
-        """Lets a job in and counts it, or not. `lane_jobs` of its session and kind wait already. Never waits.
+    def admit(
+        self, kind: str, level: int, lane_jobs: int, size_bytes: int, now: int, *, runs: bool = False
+    ) -> bool:
+        """Lets a job in and counts it, or not. `lane_jobs` of its session and kind wait already, one `runs` or none.
+        Never waits.
 
         A refusal is never the doing of lower levels: it says that the lane is full, or that so many jobs (bytes) wait
         at this level and above as the mark of the kind, or as lie between this level's top and the next lower one's.
@@ -96,6 +110,7 @@ class InputQueue:
         self._now = max(self._now, now)
         if (
             lane_jobs >= self.bounds.lane_jobs
+            or not (runs or lane_jobs or self._is_below_mark(kind, level))
             or not self._has_a_place(kind, level)
             or not self._has_bytes(level, size_bytes)
         ):
@@ -104,6 +119,12 @@ class InputQueue:
         self.admitted += 1
         self._count(kind, level, size_bytes, 1)
         return True
+
+    def behind(self, kind: str, level: int, change: int) -> None:
+        """So many more of the jobs that wait (fewer, where negative) wait for their own session's work, not for a
+        place."""
+        self._behind_at[kind, level] += change
+        self._mark_of(kind).waiting(self.waiting(kind), self._now)
 
     def started(self, kind: str, level: int, size_bytes: int, waited_us: int, now: int) -> None:
         """A job went to a worker after so long."""
@@ -133,18 +154,20 @@ class InputQueue:
         return min(max(expected_s, RETRY_AT_LEAST_S), RETRY_AT_MOST_S)
 
     def pressure(self, now: int) -> float:
-        """Returns the fullest of all: jobs per mark of a kind, or bytes of sound per bound."""
+        """Returns the fullest of all: jobs that wait for a place per mark of a kind, or bytes of sound per bound."""
         self._now = max(self._now, now)
         fullest = self.audio_bytes / self._audio_tops[LOWEST]
-        for kind, jobs in self._queued.items():
-            if jobs:
+        for kind in self._queued:
+            if jobs := self.waiting(kind):
                 fullest = max(fullest, jobs / self.mark(kind))
         return fullest
 
+    def _is_below_mark(self, kind: str, level: int) -> bool:
+        above = sum(self.waiting_at(kind, one) for one in range(level + 1))
+        return level == UNBLOCKING or above < self._mark_of(kind).mark(self._now)
+
     def _has_a_place(self, kind: str, level: int) -> bool:
         above = sum(self._queued_at[kind, one] for one in range(level + 1))
-        if level != UNBLOCKING and above >= self._mark_of(kind).mark(self._now):
-            return False
         # Repeats of lower levels are not counted beyond what their level may take: they came back unasked.
         below = min(self._queued[kind] - above, self._tops[level + 1])
         return above + below < self._tops[level]
@@ -159,7 +182,7 @@ class InputQueue:
         self._queued_at[kind, level] += change
         self._audio_at[level] += change * size_bytes
         self.audio_bytes += change * size_bytes
-        self._mark_of(kind).waiting(self._queued[kind], self._now)
+        self._mark_of(kind).waiting(self.waiting(kind), self._now)
 
     def _mark_of(self, kind: str) -> Watermark:
         mark = self._marks.get(kind)

@@ -77,7 +77,7 @@ def _mark(flow: Flow) -> Watermark:
     if flow.watermark == "fixed":
         return FixedWatermark(flow.max_waiting, flow.share)
     wanted_us = target_us() if flow.target_wait_ms is None else ms(flow.target_wait_ms)
-    return AdaptiveWatermark(flow.max_waiting, wanted_us, floor=min(0.1, flow.share), share=flow.share)
+    return AdaptiveWatermark(flow.max_waiting, wanted_us, share=flow.share)
 
 
 def limit_settings(settings: Settings) -> Mapping[WorkKind, LimitSettings]:

@@ -7,7 +7,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from orchestrator.buffers.input_queue import InputQueue, QueueBounds
 from orchestrator.clock import ms, seconds
-from orchestrator.flow.watermark import AdaptiveWatermark, FixedWatermark
+from orchestrator.flow.watermark import LEAST_WAITING, AdaptiveWatermark, FixedWatermark
 
 
 def test_one_kind_cannot_fill_the_places_of_another() -> None:
@@ -78,7 +78,7 @@ def test_a_mark_falls_where_waits_are_long() -> None:
     for n in range(1, 40):
         queue.started("llm", 3, 0, ms(100 * n), ms(100 * n))
         queue.finished("llm", ms(100), ms(100 * n))
-    assert queue.mark("llm") == 51
+    assert queue.mark("llm") == LEAST_WAITING
     assert not queue.admit("llm", 3, 0, 0, seconds(4))
 
 
