@@ -9,7 +9,10 @@ from typing import Any
 import pytest
 
 from orchestrator.clock import MonotonicClock
+from orchestrator.observability.faults import FAULTS
 from orchestrator.observability.names import every_metric
+from orchestrator.telemetry.gathering import Bundle
+from orchestrator.telemetry.meters import Reading
 from orchestrator.telemetry.options import TelemetrySettings
 from orchestrator.telemetry.shipper import MOST_SPANS
 from orchestrator.telemetry.telemetry import BATCH_SPANS, Telemetry
@@ -207,3 +210,49 @@ def test_telemetry_without_metrics_or_an_endpoint_has_no_scrape() -> None:
     telemetry.job(job())
     telemetry.turn(turn())
     assert telemetry.scrape is None
+
+
+def test_telemetry_goes_on_after_a_turn_that_cannot_be_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fault of ours over one turn costs its batch, which is counted; the next turn's trace arrives, and metrics."""
+    with collecting() as collector:
+
+        async def test(telemetry: Telemetry) -> None:
+            real = telemetry._maker.spans
+
+            def spans(bundle: Bundle) -> Any:  # as `SpanMaker.spans`
+                if bundle.session_id == "broken":
+                    raise KeyError("nothing foreseen")
+                return real(bundle)
+
+            monkeypatch.setattr(telemetry._maker, "spans", spans)
+            telemetry.turn(turn(session_id="broken"))
+            await until(lambda: telemetry.spans_waiting[1] > 0)
+            telemetry.turn(turn())
+            await until(lambda: bool(collector.spans))
+            assert telemetry.spans_waiting == (0, 2)
+            monkeypatch.setattr(telemetry._reader, "get_metrics_data", lambda: 1 / 0)
+            await until(lambda: telemetry._lost_exports > 2)
+            monkeypatch.undo()
+            lost = telemetry._lost_exports
+            collector.metrics.clear()
+            await until(lambda: bool(collector.metrics))
+            assert telemetry._lost_exports <= lost + 1
+
+        sending(collector.endpoint, test)
+
+
+def test_telemetry_sends_metrics_though_a_source_fails() -> None:
+    """What a broken source would have told is as it was; everything else is sent."""
+    before = FAULTS.counts().get("readings", 0)
+    with collecting() as collector:
+
+        def broken() -> list[Reading]:
+            raise KeyError("nothing foreseen")
+
+        async def test(telemetry: Telemetry) -> None:
+            telemetry.watch(broken)
+            telemetry.loop_lag(0.001)
+            await until(lambda: "chorale.event_loop.lag" in collector.metrics)
+
+        sending(collector.endpoint, test)
+    assert FAULTS.counts()["readings"] > before
