@@ -33,9 +33,11 @@ from tests.telemetry.collector import Collector, collecting
 pytestmark = pytest.mark.real
 
 PLACES = 16
-ROOM = 100
 STEP_MS = 10.0
 STREAMS = 64
+ROOM = 3 * STREAMS
+"""So many of each kind may wait: all that the streams of speech say at once."""
+
 HEARD_IN = "conversation.item.input_audio_transcription.completed"
 TENANTS: dict[str, dict[str, Any]] = {
     "anybody": {"tier": "gold"},
@@ -55,7 +57,7 @@ def collector() -> Iterator[Collector]:
 def server(tmp_path_factory: pytest.TempPathFactory, collector: Collector) -> Iterator[Served]:
     """One server for all: a queue with an exact bound, and nothing left out under pressure."""
     tree = {
-        "server": {"max_sessions": 400, "max_links": 400, "ping_s": 6},
+        "server": {"max_sessions": 400, "max_links": 400, "ping_s": 8},
         "sessions": {"grace_s": 2},
         "workers": {**roles(PLACES, step_ms=STEP_MS), "speech": None},
         "flow": {
@@ -164,7 +166,7 @@ async def answered_at_last(talker: Talker) -> None:
 
 
 def test_as_many_wait_as_there_is_room_and_the_rest_is_counted(server: Served) -> None:
-    """F-L4 and F-O1: beside a full accelerator 100 turns wait, not one more or less; five are refused at once, with
+    """F-L4 and F-O1: beside a full accelerator 192 turns wait, not one more or less; five are refused at once, with
     the time to come back. Once all is over the next scrape still tells of the five."""
 
     async def test() -> None:
