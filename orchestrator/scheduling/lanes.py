@@ -52,13 +52,15 @@ class Entry:
 
 @dataclass(slots=True, eq=False)
 class Place:
-    """Where a lane stands in the order, and by what: its `urgency`, its user's last sign, the epoch of its rank."""
+    """Where a lane stands in the order, and by what: its `urgency`, its user's last sign, the epoch of its rank, and
+    whether it is late, or so late that nothing else counts."""
 
     urgency: Urgency
     active_us: int | None
     epoch: int
     rank: Rank
     late: bool = False
+    overdue: bool = False
 
 
 @dataclass(slots=True, eq=False)

@@ -1,7 +1,8 @@
 """The order of what could start, of one kind of work: by level, and within a level by how much it is wanted.
 
 A level is two sorted lines: what is not late yet and what is (`ranking` says why each keeps its order by itself). A
-lane moves from the first to the second once. What fades is ranked anew when its epoch is over, a few at a time.
+lane moves from the first to the second once, and to the front of that once it is overdue. What fades is ranked anew
+when its epoch is over, a few at a time.
 """
 
 import heapq
@@ -11,7 +12,7 @@ from itertools import count, islice
 
 from orchestrator.scheduling.lanes import Lane, Place, Urgency
 from orchestrator.scheduling.priority import UNBLOCKING
-from orchestrator.scheduling.ranking import TERMS, freshness, lateness
+from orchestrator.scheduling.ranking import OVERDUE, TERMS, freshness, is_overdue, lateness
 from orchestrator.scheduling.ready_queue import Rank, ReadyQueue
 from orchestrator.scheduling.weights import Weights
 
@@ -25,7 +26,10 @@ RENEWED = 32
 """Of each level, ranked anew in one plan where their epoch is over."""
 
 MOVED = 256
-"""Lanes that may turn late in one plan; those beyond stand in the first line for one plan longer."""
+"""Lanes that may turn late or overdue in one plan; those beyond stand where they stood for one plan longer."""
+
+_BEFORE_ALL = -2.0
+"""As a key in the second line, where others' are -1 to 0."""
 
 Allows = Callable[[Lane], bool]
 
@@ -37,7 +41,7 @@ class Order:
         self._weights = weights
         self._early: ReadyQueue[Lane] = ReadyQueue()
         self._late: ReadyQueue[Lane] = ReadyQueue()
-        self._turns_late: list[tuple[int, int, Lane, Place]] = []
+        self._turns: list[tuple[int, int, Lane, Place]] = []
         self._fading: dict[int, OrderedDict[Lane, None]] = {level: OrderedDict() for level in TERMS}
         self._ticket = count()
         self._lanes = 0
@@ -53,15 +57,19 @@ class Order:
         if level == UNBLOCKING:
             place = Place(urgency, active_us, 0, (urgency.rank, 0.0, urgency.missed_us, urgency.sequence))
         else:
-            late = lateness(urgency.missed_us, now, TERMS[level]) >= 1.0
-            epoch = TERMS[level].epoch(now)
-            rank, fades = self._rank(urgency, active_us, epoch, late=late)
-            place = Place(urgency, active_us, epoch, rank, late)
-            if fades:
-                self._fading[level][lane] = None
-            if not late:
-                at = urgency.missed_us + TERMS[level].bound_us
-                heapq.heappush(self._turns_late, (at, next(self._ticket), lane, place))
+            terms = TERMS[level]
+            late = lateness(urgency.missed_us, now, terms) >= 1.0
+            epoch = terms.epoch(now)
+            if is_overdue(urgency.missed_us, now, terms):
+                rank = (urgency.rank, _BEFORE_ALL, urgency.missed_us, urgency.sequence)
+                place = Place(urgency, active_us, epoch, rank, late, overdue=True)
+            else:
+                rank, fades = self._rank(urgency, active_us, epoch, late=late)
+                place = Place(urgency, active_us, epoch, rank, late)
+                if fades:
+                    self._fading[level][lane] = None
+                at = urgency.missed_us + (OVERDUE if late else 1) * terms.bound_us
+                heapq.heappush(self._turns, (at, next(self._ticket), lane, place))
         (self._late if late else self._early).add(level, place.rank, lane)
         lane.place = place
         self._lanes += 1
@@ -79,8 +87,8 @@ class Order:
         self._lanes -= 1
 
     def advance(self, now: int) -> None:
-        """Moves what has turned late, and looks anew at what fades."""
-        heap = self._turns_late
+        """Moves what has turned late or overdue, and looks anew at what fades."""
+        heap = self._turns
         if len(heap) > 2 * self._lanes + LOOKED_AT:
             heap[:] = [item for item in heap if item[2].place is item[3]]
             heapq.heapify(heap)
@@ -102,7 +110,8 @@ class Order:
         return next(self.scan(level, allows), None)
 
     def heads(self, level: int, allows: Allows | None, many: int = 1) -> list[Lane]:
-        """Returns the lanes of a level among which the next one is, all of one class: `many` of both lines at most."""
+        """Returns the lanes of a level among which the next one is, all of one class: `many` of both lines at most, and
+        where one is overdue that one alone."""
         if level == UNBLOCKING:
             return list(islice(self.scan(level, allows), 1))
         found = [
@@ -110,7 +119,8 @@ class Order:
             *islice(_allowed(self._early, level, allows), many),
         ]
         best = min((lane.place.urgency.rank for lane in found if lane.place), default=0)
-        return [lane for lane in found if lane.place and lane.place.urgency.rank == best]
+        heads = [lane for lane in found if lane.place and lane.place.urgency.rank == best]
+        return heads[:1] if heads and heads[0].place and heads[0].place.overdue else heads
 
     def scan(self, level: int, allows: Allows | None = None) -> Iterator[Lane]:
         """Yields allowed lanes of a level, late ones first, each line in order. Nothing may move meanwhile."""

@@ -17,6 +17,9 @@ from orchestrator.clock import seconds
 EPOCHS = 16
 """In one half-life."""
 
+OVERDUE = 8
+"""So many bounds after it was missed nothing goes before a job but what was missed before it."""
+
 WARM = 0.95
 _COLD = 0.3
 _COLD_FREE = 0.4
@@ -46,6 +49,11 @@ TERMS = {
 def lateness(missed_us: int, now: int, terms: Terms) -> float:
     """Returns at most 1; below 0 before it is missed."""
     return min((now - missed_us) / terms.bound_us, 1.0)
+
+
+def is_overdue(missed_us: int, now: int, terms: Terms) -> bool:
+    """Says whether a job has waited so long that nobody's freshness counts any more."""
+    return now - missed_us >= OVERDUE * terms.bound_us
 
 
 def freshness(active_us: int | None, now: int, terms: Terms) -> float:

@@ -2,6 +2,7 @@
 
 from collections import Counter
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -11,7 +12,7 @@ from orchestrator.scheduling.job import Job
 from orchestrator.scheduling.lanes import Lane, Urgency
 from orchestrator.scheduling.order import MOVED, RENEWED, Order
 from orchestrator.scheduling.plan import FreeSlots
-from orchestrator.scheduling.ranking import TERMS, freshness, lateness
+from orchestrator.scheduling.ranking import OVERDUE, TERMS, freshness, is_overdue, lateness
 from orchestrator.scheduling.scheduler import Scheduler
 from orchestrator.scheduling.weights import FIRST, Weights
 from tests.scheduling.jobs import job
@@ -40,12 +41,15 @@ def _submit(scheduler: Scheduler, *jobs: Job) -> None:
 def test_order_equals_weighing_everything_at_every_plan(
     level: int, steps: list[tuple[int, str, int]]
 ) -> None:
-    """Jobs come, users give signs, time passes: what is started has the highest w of all that wait."""
+    """Jobs come, users give signs, time passes: what is started has the highest w of all that wait, or was missed first
+    of all that are overdue."""
     scheduler, terms, now = Scheduler(), TERMS[level], seconds(1)
     active: dict[str, int] = {}
     waiting: dict[str, Job] = {}
 
     def w(one: Job) -> float:
+        if is_overdue(one.created_us, now, terms):
+            return 2.0 + (now - one.created_us)
         fresh = freshness(active.get(one.session_id), now, terms)
         return FIRST[0] * lateness(one.created_us, now, terms) + FIRST[1] * fresh
 
@@ -101,6 +105,31 @@ def test_who_has_just_spoken_goes_before_who_came_a_little_earlier() -> None:
     _submit(scheduler, job("fresh", "f", created_us=seconds(1)))
     scheduler.reprioritise("f", now)
     assert _plan(scheduler, now, "w", room=3) == {"w": ["long", "fresh", "early"]}
+
+
+@pytest.mark.parametrize("level", [1, 2, 3])
+@pytest.mark.parametrize("workers", [1, 2])
+def test_nobody_waits_for_ever_because_others_keep_coming(level: int, workers: int) -> None:
+    """Ten users come at once, then as many as are served, each with a fresh sign: in ten minutes nobody has waited
+    longer than it takes to be overdue and to serve those before."""
+    scheduler = Scheduler()
+    names = [f"w{n}" for n in range(workers)]
+    created: dict[str, int] = {}
+    running: list[str] = []
+    longest = count = 0
+    for second in range(600):
+        now = seconds(second)
+        for _ in range(10 if second == 0 else workers):
+            count += 1
+            created[f"j{count}"] = now
+            _submit(scheduler, job(f"j{count}", f"s{count}", level=level, created_us=now))
+            scheduler.reprioritise(f"s{count}", now)
+        for done in running:
+            scheduler.finish(done, now)
+        running = [one for ids in _plan(scheduler, now, *names).values() for one in ids]
+        longest = max([longest, *(now - created.pop(one) for one in running)])
+    longest = max([longest, *(now - at for at in created.values())])
+    assert longest <= OVERDUE * TERMS[level].bound_us + seconds(12)
 
 
 def test_sessions_of_a_tier_take_turns_whatever_one_of_them_has_piled_up() -> None:
@@ -197,4 +226,4 @@ def test_order_looks_anew_at_a_few_only_in_one_plan() -> None:
         order.take(lane)
     order.advance(now)
     assert order.levels == []
-    assert not order._turns_late
+    assert not order._turns
