@@ -221,7 +221,7 @@ QUEUE_MARK = MetricSpec(
     "chorale.queue.mark",
     _GAUGE,
     "{job}",
-    "How many jobs of a kind may wait before new ones are refused.",
+    "How many jobs of a kind may wait before new ones of the lowest level are refused.",
     ("chorale.kind",),
 )
 SERVICE_LEVEL = MetricSpec(

@@ -6,7 +6,12 @@ from orchestrator.buffers.input_queue import QueueBounds
 from orchestrator.clock import ms, seconds
 from orchestrator.flow.policies import LimitSettings
 from orchestrator.flow.tenants import Quotas, TenantLimits, quotas
-from orchestrator.flow.watermark import AdaptiveWatermark, FixedWatermark, Watermark, target_us
+from orchestrator.flow.watermark import (
+    AdaptiveWatermark,
+    FixedWatermark,
+    Watermark,
+    target_us,
+)
 from orchestrator.recording.recorder import RecordingSettings
 from orchestrator.recording.writer import Room
 from orchestrator.scheduling.cost import Costs
@@ -76,7 +81,7 @@ def _mark(flow: Flow) -> Watermark:
     if flow.watermark == "fixed":
         return FixedWatermark(flow.max_waiting, flow.share)
     wanted_us = target_us() if flow.target_wait_ms is None else ms(flow.target_wait_ms)
-    return AdaptiveWatermark(flow.max_waiting, wanted_us, floor=min(0.1, flow.share), share=flow.share)
+    return AdaptiveWatermark(flow.max_waiting, wanted_us, share=flow.share)
 
 
 def limit_settings(settings: Settings) -> Mapping[WorkKind, LimitSettings]:
