@@ -18,6 +18,7 @@ from orchestrator.flow.limiter import Limiter, LimiterStatistics, Permit, Refusa
 from orchestrator.flow.tenants import TenantStatistics
 from orchestrator.observability.faults import FAULTS
 from orchestrator.observability.instrument import Instrument
+from orchestrator.observability.traceparent import TraceParent
 from orchestrator.scheduling.cost import Costs
 from orchestrator.scheduling.delivery import Delivery
 from orchestrator.scheduling.instances import TICK_US, Instances, InstanceStatistics, WorkerMemory
@@ -95,6 +96,7 @@ class Dispatcher:
         self._ticking: asyncio.TimerHandle | None = None
         self._listeners: dict[str, Deliver] = {}
         self._tenants: dict[str, str] = {}
+        self._remotes: dict[str, TraceParent | None] = {}
         self._tickets = Tickets()
         self._by_job = self._tickets.by_job
         self._transit = Transit()
@@ -114,13 +116,16 @@ class Dispatcher:
         if self._serving is not None:
             self._look_again(self._serving)
 
-    def listen(self, session_id: str, deliver: Deliver, tenant: str = "") -> None:
+    def listen(
+        self, session_id: str, deliver: Deliver, tenant: str = "", remote: TraceParent | None = None
+    ) -> None:
         """Reports of this session's jobs go to `deliver`, on the event loop; it must neither wait nor raise. What they
-        use is on `tenant`'s account."""
+        use is on `tenant`'s account, what is told of them belongs to the client's span `remote`."""
         if session_id in self._listeners:
             raise InvalidState("dispatcher", "listening", session_id)
         self._listeners[session_id] = deliver
         self._tenants[session_id] = tenant
+        self._remotes[session_id] = remote
 
     def touch(self, session_id: str) -> None:
         """The session's user is active now: what waits for it may move forward within its level. Cheap."""
@@ -139,7 +144,8 @@ class Dispatcher:
         if job.id in self._by_job:
             raise InvalidState("dispatcher", "job exists", job.id)
         now = self._clock.now_us()
-        ticket = self._tickets.add(job.id, Ticket(job.session_id, Followed(job, turn, now)))
+        followed = Followed(job, turn, now, remote=self._remotes[job.session_id])
+        ticket = self._tickets.add(job.id, Ticket(job.session_id, followed))
         if self._workers.hopeless(job.kind):
             self._fail(job, nobody_for(job), now)
             return
@@ -179,7 +185,7 @@ class Dispatcher:
         """Takes back all jobs of a session and stops delivering to it. Idempotent."""
         if self._listeners.pop(session_id, None) is None:
             return
-        del self._tenants[session_id]
+        del self._tenants[session_id], self._remotes[session_id]
         for withdrawn in self._scheduler.drop_session(session_id):
             self._forget(withdrawn.job.id, withdrawn)
         for job_id in self._tickets.of_session(session_id):  # undelivered

@@ -89,7 +89,7 @@ class SessionRunner:
         self._store.detached(view.id)
         self._stored = 0
         self._left_at: int | None = None
-        self._dispatcher.listen(view.id, self._deliver, tenant)
+        self._dispatcher.listen(view.id, self._deliver, tenant, remote)
 
     # -- what doors see (SessionPort) -------------------------------------------------------------------------------
 

@@ -26,6 +26,9 @@ Duration = Annotated[float, Field(ge=1, le=3_600_000)]
 Parallel = Annotated[int, Field(ge=1, le=MOST_TASKS)]
 """Jobs of one worker process, which keeps no more."""
 
+LEAST_JOBS = 16
+"""Accepted at one time: a turn has several, it is understood, answered and spoken; with one place it has no answer."""
+
 Pause = Annotated[float, Field(gt=0, le=86_400)]
 """Seconds that a thread waits; it cannot wait for ever."""
 
@@ -97,7 +100,7 @@ class Server(Section):
     max_links: Count = 400
     max_secrets: Count = 4_096
     compression: bool = True
-    ping_s: Positive = 20.0
+    ping_s: Annotated[float, Field(ge=1, le=1_000_000_000)] = 20.0
 
 
 class Align(Section):
@@ -239,7 +242,7 @@ class Models(Section):
 class Flow(Section):
     """What may wait, and what is left out when there is too much of it (design §§8–10)."""
 
-    max_jobs: Count = 2_048
+    max_jobs: Annotated[int, Field(ge=LEAST_JOBS)] = 2_048
     max_waiting: Count = 512
     watermark: Literal["adaptive", "fixed"] = "adaptive"
     share: Annotated[float, Field(gt=0, le=1)] = 0.85

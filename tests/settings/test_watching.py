@@ -41,6 +41,8 @@ def test_telemetry_settings_label_a_model_by_its_whole_name(model: str, label: s
         ("CHORALE_WORKERS__LLM__MEMORY_MB", "1000000000000000000", "workers.llm.memory_mb"),
         ("CHORALE_FLOW__TARGET_WAIT_MS", "0.0001", "flow.target_wait_ms"),
         ("CHORALE_FLOW__TARGET_WAIT_MS", ".inf", "flow.target_wait_ms"),
+        ("CHORALE_FLOW__MAX_JOBS", "1", "flow.max_jobs"),
+        ("CHORALE_SERVER__PING_S", "0.001", "server.ping_s"),
         ("CHORALE_FLOW__ABANDONED_S", ".inf", "flow.abandoned_s"),
         ("CHORALE_SESSIONS__GRACE_S", ".inf", "sessions.grace_s"),
         ("CHORALE_SESSIONS__TEXT_GRACE_MS", ".inf", "sessions.text_grace_ms"),
