@@ -40,12 +40,14 @@ from orchestrator.scheduling.work import Score, Transcribe, WorkKind
 
 @dataclass(frozen=True, slots=True)
 class SchedulerStatistics:
-    """`queued`, `marks` (from where on new work is refused) and `running` are now, per kind; `queued_by_level` too. The
-    rest counts since the start; `declined` is speculative work that was not taken."""
+    """`queued`, `marks` (from where on new work is refused) and `running` are now, per kind; `queued_by_level` too;
+    `weights` are those of each level now, by name. The rest counts since the start; `declined` is speculative work that
+    was not taken."""
 
     queued: Mapping[WorkKind, int]
     marks: Mapping[WorkKind, int]
     queued_by_level: Mapping[int, int]
+    weights: Mapping[int, Mapping[str, float]]
     queued_audio_bytes: int
     running: Mapping[WorkKind, int]
     submitted: int
@@ -251,6 +253,7 @@ class Scheduler:
                 for level in LEVEL_WEIGHTS
                 if (many := sum(self.queue.queued_at(kind, level) for kind in KINDS))
             },
+            weights={level: weights.shares() for level, weights in self._weights.items()},
             queued_audio_bytes=self.queue.audio_bytes,
             running={kind: self._running_of[kind] for kind in KINDS},
             submitted=self.queue.admitted,

@@ -22,7 +22,7 @@ from orchestrator.sessions import events as on
 from orchestrator.sessions.clip_reading import without_sound
 from orchestrator.sessions.clips import ClipStore
 from orchestrator.sessions.holdings import Holdings, RunnerStatistics
-from orchestrator.sessions.inbox import Inbox
+from orchestrator.sessions.inbox import TURN_US, Inbox
 from orchestrator.sessions.intake import Detector, SpeechIntake
 from orchestrator.sessions.links import Link, LinkKind, LogEntry, LoggedEvent
 from orchestrator.sessions.pieces import Pieces
@@ -62,7 +62,7 @@ class SessionRunner:
         self.call_id: str | None = None
         self.tenant = tenant
         self.make_room: Callable[[], None] = lambda: None
-        """Called when the log has grown, whose size the store knows by then."""
+        """Called when the log has grown, whose size the store knows by then, and when nobody reads it any more."""
         self._secret = secret
         self._clock = clock
         self._dispatcher = dispatcher
@@ -89,7 +89,7 @@ class SessionRunner:
         self._store.detached(view.id)
         self._stored = 0
         self._left_at: int | None = None
-        self._dispatcher.listen(view.id, self._deliver, tenant)
+        self._dispatcher.listen(view.id, self._deliver, tenant, remote)
 
     # -- what doors see (SessionPort) -------------------------------------------------------------------------------
 
@@ -140,6 +140,7 @@ class SessionRunner:
             if not self._links:
                 self._left_at = self._log.last
                 self._store.detached(self.id)
+                self.make_room()
 
     async def submit(self, link_id: str, event: AnyClientEvent, age_us: int = 0) -> None:
         sent = max(0, self._now() - age_us)
@@ -178,15 +179,14 @@ class SessionRunner:
             self._set_alarm(deadline)
             events = await self._inbox.take()
             self._follow_playout()
+            began_us = self._now()
             for event in events:
+                if self._now() - began_us >= TURN_US:
+                    self._show()
+                    await asyncio.sleep(0)
+                    began_us = self._now()
                 self._take(event)
-            # Once for all of them: a link sends what is there in one write.
-            self._guide_intake()
-            self._wake_links()
-            if (grown := self._log.size - self._stored) != 0:
-                self._stored += grown
-                self._store.grew(self.id, grown)
-                self.make_room()
+            self._show()
 
     def forget_log(self) -> None:
         """Lets go of what was sent: nobody is there to read it, and others need the room."""
@@ -254,6 +254,15 @@ class SessionRunner:
         self._alarm = asyncio.get_running_loop().call_later(delay_s, self._ring)
         self._alarm_us = deadline
 
+    def _show(self) -> None:
+        """Tells who follows, once for all that was taken: a link sends what is there in one write."""
+        self._guide_intake()
+        self._wake_links()
+        if (grown := self._log.size - self._stored) != 0:
+            self._stored += grown
+            self._store.grew(self.id, grown)
+            self.make_room()
+
     def _ring(self) -> None:
         self._alarm = None
         self._inbox.put_nowait(on.TimePassed())
@@ -266,19 +275,23 @@ class SessionRunner:
                 link.wake()
 
     def _take(self, event: on.Event) -> None:
-        """Takes an event, under the eyes of who measures turns: every one but the words that go straight."""
+        """Takes an event, under the eyes of who measures turns."""
         now = self._now()
         effects = self._receive(event, now)
-        if effects and not (type(event) is on.ReportCame and type(event.report) is ReplyText):
-            heart = self._heart
-            if self._watch.saw(effects, now, heart.turn.id, heart.view.type != "transcription"):
-                self._jobs.touch(now)
+        if effects:
+            self._measure(effects, now)
         for effect in effects:
             self._perform(effect)
         if self._pieces and isinstance(event, on.ReportCame):
             piece = event.report
             if isinstance(piece, SpeechPiece) and not self._heart.holds(piece.job_id):
                 self._pieces.drop(piece)  # not wanted, or sent by now
+
+    def _measure(self, effects: tuple[do.Effect, ...], now: int) -> None:
+        """Shows a step to who measures turns: every one, but of the words that go straight only those that do more."""
+        heart = self._heart
+        if self._watch.saw(effects, now, heart.turn.id, heart.view.type != "transcription"):
+            self._jobs.touch(now)
 
     def _tell_gap(self, link: Link, since: int | None) -> None:
         extension = self._heart.view.chorale
@@ -336,9 +349,8 @@ class SessionRunner:
                 for link in self._links.values():
                     if link.playout is not None:
                         link.playout.flush()
-            case do.NoteTurn():
-                stages = effect.times.stages_ms()
-                log.info("turn", extra={"session": self.id, **stages, "early": effect.times.early})
+            case do.NoteTurn(times=times):
+                log.info("turn", extra={"session": self.id, **times.stages_ms(), "early": times.early})
             case do.ForgetClip():
                 self._clips.forget(effect.clip)
             case do.CloseLinks():
@@ -376,7 +388,10 @@ class SessionRunner:
     def _go_straight(self, event: on.ReportCame) -> None:
         now = self._now()
         with self._inbox.instead():  # of `run`
-            for effect in self._receive(event, now):
+            effects = self._receive(event, now)
+            if len(effects) > 1:
+                self._measure(effects, now)
+            for effect in effects:
                 self._perform(effect)
         self._waking.word(now)
 

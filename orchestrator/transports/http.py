@@ -14,6 +14,9 @@ from orchestrator.transports.border import Border
 from orchestrator.transports.refusals import Refusal, error_response, internal_error, refuse
 from orchestrator.transports.routes import CALLS, Doors, Routes
 
+_READ = ["GET", "HEAD"]
+"""What answers GET answers HEAD with the same status and headers; the server leaves the body out."""
+
 _CODES = {400: "invalid_json", 404: "not_found", 405: "method_not_allowed", 413: "request_too_large"}
 
 
@@ -21,16 +24,16 @@ def make_app(doors: Doors, files: Mapping[str, page.PageFile]) -> ASGIApp:
     """Returns the whole ASGI application; `files` is the page (`page.read_page`)."""
     app = FastAPI(title="Chorale", docs_url=None, redoc_url=None, openapi_url=None)
     routes = Routes(doors)
-    app.add_api_route("/v1/realtime", routes.realtime, methods=["GET"])
+    app.add_api_route("/v1/realtime", routes.realtime, methods=_READ)
     app.add_api_route("/v1/realtime/client_secrets", routes.client_secrets, methods=["POST"])
     app.add_api_route(CALLS, routes.calls, methods=["POST"])
     app.add_api_route(CALLS + "/{call_id}/hangup", routes.hang_up, methods=["POST"])
-    app.add_api_route("/healthz", routes.healthz, methods=["GET", "HEAD"])
-    app.add_api_route("/readyz", routes.readyz, methods=["GET", "HEAD"])
+    app.add_api_route("/healthz", routes.healthz, methods=_READ)
+    app.add_api_route("/readyz", routes.readyz, methods=_READ)
     if doors.metrics is not None:
-        app.add_api_route("/metrics", routes.metrics, methods=["GET"])
+        app.add_api_route("/metrics", routes.metrics, methods=_READ)
     for path, file in files.items():
-        app.add_route(path, _page_route(file), methods=["GET"])
+        app.add_route(path, _page_route(file), methods=_READ)
     app.add_api_websocket_route("/v1/realtime", doors.websocket.serve)
     app.add_api_websocket_route("/{path:path}", _no_such_socket)
     app.add_exception_handler(ChoraleError, _answer_refusal)

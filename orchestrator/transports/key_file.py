@@ -7,7 +7,7 @@ from pathlib import Path
 import yaml
 
 from orchestrator.errors import ConfigError
-from orchestrator.flow.tenants import Quotas, quotas
+from orchestrator.flow.tenants import Quotas, fits_no_reply, quotas
 from orchestrator.scheduling.job import Tier
 from orchestrator.transports.auth import SECRET_PREFIX, Key, KeyRing, Principal, digest_of
 from orchestrator.transports.origins import check_entry
@@ -29,8 +29,9 @@ _PUBLISHED = frozenset(
 _DIGEST = re.compile(r"[0-9a-fA-F]{64}")
 
 
-def read_key_file(path: Path) -> KeyRing:
-    """Returns the keys of a file. Raises `ConfigError` with every fault; none of them shows a key."""
+def read_key_file(path: Path, output_tokens: int = 0) -> KeyRing:
+    """Returns the keys of a file. Raises `ConfigError` with every fault; none of them shows a key. A fault is a quota
+    too that fits no reply of `output_tokens`."""
     try:
         tree = yaml.safe_load(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -44,7 +45,7 @@ def read_key_file(path: Path) -> KeyRing:
     if not isinstance(entries, list) or not entries:
         raise ConfigError(f"{path}: expected 'keys:' with a list of at least one key")
     found: list[str] = [f"there is no such section: {name}" for name in tree if name != "keys"]
-    keys = [_read(entry, f"keys.{index}", found) for index, entry in enumerate(entries)]
+    keys = [_read(entry, f"keys.{index}", found, output_tokens) for index, entry in enumerate(entries)]
     read = [key for key in keys if key is not None]
     if len({key.digest for key in read}) < len(read):
         found.append("keys: one key stands in the list twice")
@@ -54,7 +55,7 @@ def read_key_file(path: Path) -> KeyRing:
     return KeyRing(read)
 
 
-def _read(entry: object, where: str, found: list[str]) -> Key | None:
+def _read(entry: object, where: str, found: list[str], output_tokens: int) -> Key | None:
     """Reads one entry; adds what is wrong with it to `found`."""
     if not isinstance(entry, Mapping):
         found.append(f"{where}: expected a mapping with key (or sha256), tenant and tier")
@@ -72,6 +73,8 @@ def _read(entry: object, where: str, found: list[str]) -> Key | None:
         found.append(f"{where}.tier: expected {', '.join(_TIERS)}")
     origins = _origins(entry.get("origins"), where, found)
     limits = _limits(entry["limits"], f"{where}.limits", found) if "limits" in entry else None
+    if limits is not None and (fault := fits_no_reply(limits, output_tokens)) is not None:
+        found.append(f"{where}.limits.{fault}")
     if len(found) > before or digest is None or tier is None:
         return None
     return Key(digest, Principal(str(tenant), tier, origins), limits)

@@ -139,3 +139,22 @@ def test_read_key_file_names_a_missing_file(tmp_path: Path) -> None:
     """A path that leads nowhere is said as such."""
     with pytest.raises(ConfigError, match="cannot be read"):
         read_key_file(tmp_path / "keys.yaml")
+
+
+def test_read_key_file_refuses_a_quota_that_fits_no_reply(tmp_path: Path) -> None:
+    """Every reply of that tenant would be refused: the fault names the key's place and the field."""
+    file = tmp_path / "keys.yaml"
+    file.write_text(
+        "keys:\n"
+        f"- {{key: {KEY}1, tenant: a, limits: {{llm_tokens: 1024}}}}\n"
+        f"- {{key: {KEY}2, tenant: b, limits: {{llm_tokens: 60000, burst: 0.01}}}}\n"
+        f"- {{key: {KEY}3, tenant: c, limits: {{llm_tokens: 1025}}}}\n"
+    )
+    with pytest.raises(ConfigError) as caught:
+        read_key_file(file, 1_024)
+    assert "keys.0.limits.llm_tokens: expected at least 1025, got 1024" in str(caught.value)
+    assert "keys.1.limits.burst: expected a share of at least 1025 of 60000 tokens, got 600" in str(
+        caught.value
+    )
+    assert "keys.2" not in str(caught.value)
+    assert len(read_key_file(file, 599)) == 3
