@@ -8,20 +8,19 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 
-from orchestrator.buffers.transit import Transit, TransitStatistics
+from orchestrator.buffers.transit import Transit
 from orchestrator.clock import US_PER_S, Clock
 from orchestrator.errors import InvalidState
 from orchestrator.flow.concurrency import FixedLimit
-from orchestrator.flow.limiter import Limiter, LimiterStatistics, Permit, Refusal
-from orchestrator.flow.tenants import TenantStatistics
+from orchestrator.flow.limiter import Limiter, Permit, Refusal
 from orchestrator.observability.faults import FAULTS
 from orchestrator.observability.instrument import Instrument
 from orchestrator.observability.traceparent import TraceParent
 from orchestrator.scheduling.cost import Costs
 from orchestrator.scheduling.delivery import Delivery
-from orchestrator.scheduling.instances import TICK_US, Instances, InstanceStatistics, WorkerMemory
+from orchestrator.scheduling.dispatcher_statistics import DispatcherStatistics
+from orchestrator.scheduling.instances import TICK_US, Instances, WorkerMemory
 from orchestrator.scheduling.job import Job
 from orchestrator.scheduling.job_watch import Followed
 from orchestrator.scheduling.plan import Assignment, FreeSlots, Withdrawn
@@ -34,8 +33,8 @@ from orchestrator.scheduling.refusals import (
     too_late,
     used_up,
 )
-from orchestrator.scheduling.scheduler import Scheduler, SchedulerStatistics
-from orchestrator.scheduling.serving import ServiceStatistics, Serving
+from orchestrator.scheduling.scheduler import Scheduler
+from orchestrator.scheduling.serving import Serving
 from orchestrator.scheduling.splice import ends_a_job
 from orchestrator.scheduling.tickets import Ticket, Tickets
 from orchestrator.scheduling.work import Failed, Report, WorkKind
@@ -49,23 +48,6 @@ MOST_JOBS_INSIDE = 2048
 """Default bound of jobs accepted and not yet ended, over all sessions."""
 
 _LOOK_S = 0.25
-
-
-@dataclass(frozen=True, slots=True)
-class DispatcherStatistics:
-    """`delivered` and `dropped_reports` (late, unknown, of cancelled jobs) count since the start. `instances` are the
-    limits of workers, `tenants` what those use whose use is bounded, `transit` the jobs that workers have."""
-
-    scheduler: SchedulerStatistics
-    jobs: LimiterStatistics
-    sessions: int
-    delivered: int
-    dropped_reports: int
-    lost_workers: int
-    transit: TransitStatistics
-    instances: Mapping[str, InstanceStatistics] = field(default_factory=dict)
-    tenants: TenantStatistics | None = None
-    service: ServiceStatistics | None = None
 
 
 class Dispatcher:
@@ -154,7 +136,8 @@ class Dispatcher:
             return
         if self._serving is not None:
             self._look(self._serving, now)
-            shed = self._serving.refuses(job, self._scheduler.queue)
+            running = self._scheduler.running_of(job.kind)
+            shed = self._serving.refuses(job, self._scheduler.queue, running)
             if shed is not None:
                 self._fail(job, left_out(job, shed), now)
                 return

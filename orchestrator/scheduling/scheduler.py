@@ -229,6 +229,10 @@ class Scheduler:
         self._counts["failed"] += len(hopeless)
         return tuple(entry.job for entry in hopeless)
 
+    def running_of(self, kind: WorkKind) -> int:
+        """Returns how many jobs of a kind are with workers."""
+        return self._running_of[kind]
+
     def worker_of(self, job_id: str) -> str | None:
         """Returns the worker that runs a job; None where it is queued or unknown."""
         entry = self._entries.get(job_id)

@@ -79,8 +79,8 @@ class Serving:
         self._changes += changed
         return changed
 
-    def refuses(self, job: Job, queue: InputQueue) -> Refusal | None:
-        """Says when to come back with a job that is left out now; None where it is served.
+    def refuses(self, job: Job, queue: InputQueue, running: int = 1) -> Refusal | None:
+        """Says when to come back with a job that is left out now; None where it is served. `running` of its kind run.
 
         A turn that was let in is answered: the reply to speech that was recognised is no new turn.
         """
@@ -99,7 +99,7 @@ class Serving:
         if not refused:
             return None
         self._shed[what] += 1
-        return Refusal(max(1.0, queue.expected_wait_s(job.kind, 1)), RefusalReason.SHED)
+        return Refusal(max(1.0, queue.expected_wait_s(job.kind, running)), RefusalReason.SHED)
 
     def _begin(self, session_id: str) -> None:
         self._begun[session_id] = None

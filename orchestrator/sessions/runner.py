@@ -11,7 +11,7 @@ from msgspec import UNSET
 
 from orchestrator.buffers.output_log import OutputLog
 from orchestrator.buffers.output_store import OutputStore
-from orchestrator.clock import US_PER_S, Clock
+from orchestrator.clock import Clock
 from orchestrator.errors import Overloaded, SessionClosed, WireError
 from orchestrator.observability.instrument import Instrument, Silent
 from orchestrator.observability.traceparent import TraceParent
@@ -19,6 +19,7 @@ from orchestrator.scheduling.dispatcher import Dispatcher
 from orchestrator.scheduling.work import ReplyText, Report, SpeechPiece
 from orchestrator.sessions import effects as do
 from orchestrator.sessions import events as on
+from orchestrator.sessions.alarm import Alarm
 from orchestrator.sessions.clip_reading import without_sound
 from orchestrator.sessions.clips import ClipStore
 from orchestrator.sessions.holdings import Holdings, RunnerStatistics
@@ -75,8 +76,7 @@ class SessionRunner:
         self._told = 0
         self._shown = 0
         self._waking = Waking(self._wake_for_words)
-        self._alarm: asyncio.TimerHandle | None = None
-        self._alarm_us = 0
+        self._alarm = Alarm(self._now, lambda: self._inbox.put_nowait(on.TimePassed()))
         self._pieces = Pieces()
         self._clips = ClipStore()
         self._intake = SpeechIntake(detector, int(rules.buffer_s * 16_000), self._now, self._inbox.put_nowait)
@@ -176,7 +176,7 @@ class SessionRunner:
     async def run(self) -> None:
         """Lives until the session has ended. Cancelling it ends the session at once. `close` comes after it."""
         while (deadline := self._heart.deadline) is not None:
-            self._set_alarm(deadline)
+            self._alarm.set(deadline)
             events = await self._inbox.take()
             self._follow_playout()
             began_us = self._now()
@@ -197,8 +197,7 @@ class SessionRunner:
         """Lets go of links, jobs and sound. Idempotent."""
         self._close_links(1001, "The session has ended.")
         self._inbox.close()
-        if self._alarm is not None:
-            self._alarm.cancel()
+        self._alarm.close()
         self._waking.close()
         self._dispatcher.drop_session(self.id)
         self._store.ended(self.id)
@@ -244,16 +243,6 @@ class SessionRunner:
     def _now(self) -> int:
         return self._clock.now_us() - self._origin
 
-    def _set_alarm(self, deadline: int) -> None:
-        """Makes the timer stand at the heart's deadline, or before it: then it finds nothing due, and is set again."""
-        if self._alarm is not None:
-            if self._alarm_us <= deadline:
-                return
-            self._alarm.cancel()
-        delay_s = max(0, deadline - self._now()) / US_PER_S
-        self._alarm = asyncio.get_running_loop().call_later(delay_s, self._ring)
-        self._alarm_us = deadline
-
     def _show(self) -> None:
         """Tells who follows, once for all that was taken: a link sends what is there in one write."""
         self._guide_intake()
@@ -262,10 +251,6 @@ class SessionRunner:
             self._stored += grown
             self._store.grew(self.id, grown)
             self.make_room()
-
-    def _ring(self) -> None:
-        self._alarm = None
-        self._inbox.put_nowait(on.TimePassed())
 
     def _wake_links(self) -> None:
         if self._log.last != self._shown:

@@ -100,6 +100,14 @@ def test_a_silver_turn_that_was_let_in_is_answered() -> None:
     assert serving.refuses(SILVER, queue) is not None
 
 
+def test_the_time_to_come_back_goes_by_what_runs() -> None:
+    """Ninety jobs of half a second wait: 15 s where three run at one time, 4.5 s where ten do."""
+    serving, queue = full_of_silver()
+    serving.refuses(SILVER, queue)
+    told = [serving.refuses(SILVER, queue, running) for running in (3, 10)]
+    assert [one and round(one.retry_after_s, 1) for one in told] == [15.0, 4.5]
+
+
 def test_turns_that_were_let_in_are_remembered_within_a_bound() -> None:
     """Sessions that end in mid-turn do not add up; the oldest are forgotten."""
     serving, queue = Serving(), InputQueue()
