@@ -2,8 +2,8 @@
 
 from math import sqrt
 
-from orchestrator.flow.aimd_limit import MEMORY_CUTS, MEMORY_HOLDS
-from orchestrator.flow.concurrency import Outcome, Sample
+from orchestrator.flow.concurrency import Sample
+from orchestrator.flow.learned_limit import LearnedLimit
 
 TOLERANCE = 1.5
 """Durations may be so many times the usual ones before the limit falls."""
@@ -12,11 +12,14 @@ SMOOTHING = 0.2
 LONG_SAMPLES = 600
 """How far a limit moves with one sample, and over how many the usual duration is averaged."""
 
+HALF = 0.5
+"""What is left of the limit after a loss."""
+
 _SHORT_WEIGHT = 0.2
 _WARM_UP = 10
 
 
-class GradientLimit:
+class GradientLimit(LearnedLimit):
     """Gradient2 of Netflix's concurrency-limits, the rules retold: with each success
 
         ``g = clamp(tolerance · long / short, 0.5, 1)`` and ``limit ← 0.8 · limit + 0.2 · (g · limit + √limit)``,
@@ -26,47 +29,23 @@ class GradientLimit:
     of it is used. Where `long` is twice `short` it falls by 5 % a sample: after an overload it must not remember slow
     times as usual.
 
-    Dropped work halves the limit, once per round (work that began before the last cut says nothing about the new one),
-    and is no duration: steady time-outs cannot pass for steady durations. Ignored work says nothing.
+    Dropped work halves the limit and is no duration: steady time-outs cannot pass for steady durations.
     """
 
-    __slots__ = ("_cut_us", "_full", "_limit", "_long_us", "_most", "_seen", "_short_us")
+    __slots__ = ("_long_us", "_seen", "_short_us")
 
     def __init__(self, base: int, most: int) -> None:
-        if min(base, most) < 1:
-            raise ValueError(f"no limit of {base} (at most {most})")
-        self._most = most
-        self._limit = float(min(base, most))
+        super().__init__(base, most, HALF)
         self._long_us = 0.0
         self._short_us = 0.0
         self._seen = 0
-        self._cut_us: int | None = None
-        self._full = False
 
-    @property
-    def value(self) -> int:
-        return int(self._limit)
-
-    def observe(self, sample: Sample) -> None:
-        if sample.outcome is Outcome.IGNORED or (
-            self._cut_us is not None and sample.started_us < self._cut_us
-        ):
-            return
-        if sample.outcome is Outcome.DROPPED:
-            self._cut(sample.ended_us)
-            return
-        self._learn(sample.ended_us - sample.started_us)
+    def _learn(self, sample: Sample) -> None:
+        self._average(sample.ended_us - sample.started_us)
         if 2 * sample.in_flight >= self.value:
             self._follow()
 
-    def tick(self, now: int, memory_share: float | None) -> None:
-        """Halves where the memory is nearly used up."""
-        share = memory_share or 0.0
-        self._full = share >= MEMORY_HOLDS
-        if share >= MEMORY_CUTS:
-            self._cut(now)
-
-    def _learn(self, duration_us: int) -> None:
+    def _average(self, duration_us: int) -> None:
         duration = max(1.0, float(duration_us))
         self._seen += 1
         # The first samples are averaged evenly, so that neither mean hangs on the very first one.
@@ -83,7 +62,3 @@ class GradientLimit:
         if self._full:
             following = min(following, self._limit)
         self._limit = min(max(following, 1.0), float(self._most))
-
-    def _cut(self, now: int) -> None:
-        self._limit = max(1.0, self._limit / 2)
-        self._cut_us = now
