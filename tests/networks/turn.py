@@ -14,7 +14,7 @@ TRIES = 3
 
 
 def _free_port() -> int:
-    """Returns a port that is free on UDP and on TCP: the server listens on both, and hears nobody where one is taken."""
+    """Returns a port that is free on UDP and on TCP: the server listens on both, and hears nobody where one is not."""
     while True:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe, socket.socket() as other:
             probe.bind(("127.0.0.1", 0))
