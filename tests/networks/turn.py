@@ -10,17 +10,41 @@ USER, PASSWORD = "caller", "correct horse"
 UP_WITHIN_S = 20.0
 
 
+TRIES = 3
+
+
 def _free_port() -> int:
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """Returns a port that is free on UDP and on TCP: the server listens on both, and hears nobody where one is not."""
+    while True:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe, socket.socket() as other:
+            probe.bind(("127.0.0.1", 0))
+            port: int = probe.getsockname()[1]
+            with contextlib.suppress(OSError):
+                other.bind(("127.0.0.1", port))
+                return port
 
 
 @contextlib.asynccontextmanager
 async def turn_server(folder: Path) -> AsyncIterator[str]:
     """Yields the URL of a TURN server (UDP) that takes `USER` and `PASSWORD`; it has ended afterwards."""
-    port, log = _free_port(), folder / "turn.log"
+    for tries_left in reversed(range(TRIES)):
+        # Between the look at a port and the server's own a connection of somebody else's may take it.
+        port, log = _free_port(), folder / "turn.log"
+        process = await _start(port, log, folder)
+        try:
+            if not await _is_up(port):
+                if tries_left:
+                    continue
+                raise AssertionError(f"no TURN server after {TRIES} tries of {UP_WITHIN_S:.0f} s; see {log}")
+            yield f"turn:127.0.0.1:{port}?transport=udp"
+            return
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+
+
+async def _start(port: int, log: Path, folder: Path) -> asyncio.subprocess.Process:
     options = {
         "listening-ip": "127.0.0.1",
         "listening-port": port,
@@ -42,18 +66,11 @@ async def turn_server(folder: Path) -> AsyncIterator[str]:
     ]
     command = ["turnserver", *flags, *(f"--{name}={value}" for name, value in options.items())]
     quiet = asyncio.subprocess.DEVNULL
-    process = await asyncio.create_subprocess_exec(*command, stdout=quiet, stderr=quiet)
-    try:
-        await _wait_for(port, log)
-        yield f"turn:127.0.0.1:{port}?transport=udp"
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            process.kill()
-        await process.wait()
+    return await asyncio.create_subprocess_exec(*command, stdout=quiet, stderr=quiet)
 
 
-async def _wait_for(port: int, log: Path) -> None:
-    """It listens on TCP too, at about the same time."""
+async def _is_up(port: int) -> bool:
+    """Waits for it; it listens on TCP too, at about the same time."""
     try:
         async with asyncio.timeout(UP_WITHIN_S):
             while True:
@@ -64,6 +81,6 @@ async def _wait_for(port: int, log: Path) -> None:
                     continue
                 writer.close()
                 await writer.wait_closed()
-                return
+                return True
     except TimeoutError:
-        raise AssertionError(f"no TURN server after {UP_WITHIN_S:.0f} s; see {log}") from None
+        return False
