@@ -269,10 +269,10 @@ class Dispatcher:
                 self._assign(assignment, now)
 
     def _assign(self, assignment: Assignment, now: int) -> None:
-        for job in assignment.jobs:
+        for job, waited_us in zip(assignment.jobs, assignment.waited_us, strict=True):
             ticket = self._by_job[job.id]
             self._enter_transit(ticket, job.id, assignment.worker_id)
-            ticket.followed.send(len(assignment.jobs), now)
+            ticket.followed.send(len(assignment.jobs), now, waited_us)
         self._instances.sent(assignment.worker_id, [job.id for job in assignment.jobs], now)
         self._workers.send(assignment.worker_id, assignment.jobs)
 

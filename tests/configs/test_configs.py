@@ -116,7 +116,7 @@ def test_every_metric_is_on_the_dashboard() -> None:
 
 
 def test_what_is_no_amount_is_not_summed_over_servers() -> None:
-    """A level, a share or a weight of two servers together is none of either; how many workers are ready is an amount."""
+    """A level, a share or a weight of two servers together is none of either; how many are ready is an amount."""
     shares = {
         spec.family for spec in every_metric() if spec.unit == "1" and spec.kind is MetricKind.GAUGE
     } - {names.WORKER_UP.family}
