@@ -2,8 +2,10 @@
 
 import asyncio
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from orchestrator.buffers.input_queue import QueueBounds
 from orchestrator.flow.concurrency import FixedLimit
@@ -149,6 +151,30 @@ def test_dispatcher_tells_why_a_job_was_refused() -> None:
         assert [one.outcome for one in inside.told.jobs] == [Ending.REFUSED]
         assert inside.told.jobs[0].sent_us is None
         inside.dispatcher.close()
+
+    on_virtual_time(main())
+
+
+def test_dispatcher_logs_whose_work_was_refused(caplog: pytest.LogCaptureFixture) -> None:
+    """The tenant, which no metric names; not of guesses and drafts, which nobody misses."""
+    caplog.set_level("INFO", "chorale.flow")
+
+    async def main() -> None:
+        workers = FakeWorkers(w=FreeSlots("llm", 0), a=FreeSlots("asr", 0))
+        house = WatchedHouse(workers, Scheduler(QueueBounds(jobs=1, watermark=1.0)))
+        house.dispatcher.listen("b", lambda _: None, "acme")
+        house.dispatcher.submit(job("j1", "a"))
+        house.dispatcher.submit(job("j2", "a", work="asr"))
+        house.dispatcher.submit(structs.replace(job("guess", "b"), speculative=True))
+        house.dispatcher.submit(job("draft", "b", work=Transcribe(0, 16_000, draft=True)))
+        assert [one.outcome for one in house.told.jobs] == [Ending.REFUSED] * 2
+        assert not caplog.records
+        house.dispatcher.submit(job("j3", "b"))
+        (line,) = caplog.records
+        fields = {"session": "b", "tenant": "acme", "kind": "llm", "reason": "queue_full", "unsaid": 0}
+        assert line.message == "refused"
+        assert fields.items() <= line.__dict__.items()
+        house.dispatcher.close()
 
     on_virtual_time(main())
 
