@@ -58,6 +58,7 @@ def telemetry_settings(settings: Settings) -> TelemetrySettings:
         endpoint=told.otlp_endpoint,
         headers=told.otlp_headers,
         traces=told.traces,
+        sends_metrics=told.otlp_metrics,
         share=told.sample,
         every_s=told.export_every_s,
         service=told.service_name,
