@@ -12,9 +12,15 @@ import promql_parser
 import pytest
 import yaml
 
+from orchestrator.flow.limiter import RefusalReason
+from orchestrator.flow.shedding import Sheddable
 from orchestrator.flow.token_limiter import Resource
 from orchestrator.observability import names
+from orchestrator.observability.instrument import Ending
 from orchestrator.observability.names import MetricKind, every_metric
+from orchestrator.scheduling.kinds import KINDS
+from orchestrator.scheduling.refusals import SPECULATIVE
+from orchestrator.telemetry.meters import TIERS
 from tests.configs import dashboard
 from tests.configs.scraped import labels_in, scraped, series_in
 
@@ -167,6 +173,20 @@ def test_the_page_lists_every_metric() -> None:
     page = dashboard.PAGE.read_text()
     assert dashboard.rewritten(page) == page
     assert all(f"`{spec.name}`" in page for spec in every_metric())
+
+
+def test_the_page_says_what_labels_say() -> None:
+    """Every kind, tier, outcome, resource and reason of refusal that a scrape may hold is on the page by its word."""
+    said = dashboard.PAGE.read_text().partition("What labels say:")[2].partition("\n## ")[0]
+    words = {
+        *KINDS,
+        *TIERS.values(),
+        *(one.value for one in (*Ending, *Resource)),
+        *(one.value for one in (RefusalReason.FULL, RefusalReason.TENANT, RefusalReason.SHED)),
+        *(one.name.lower() for one in Sheddable),
+        SPECULATIVE,
+    }
+    assert not {word for word in words if f"`{word}`" not in said}
 
 
 def test_every_alert_is_explained() -> None:
