@@ -168,11 +168,10 @@ def test_dispatcher_logs_whose_work_was_refused(caplog: pytest.LogCaptureFixture
         house.dispatcher.submit(structs.replace(job("guess", "b"), speculative=True))
         house.dispatcher.submit(job("draft", "b", work=Transcribe(0, 16_000, draft=True)))
         assert [one.outcome for one in house.told.jobs] == [Ending.REFUSED] * 2
-        assert not caplog.records
+        assert "refused" not in caplog.messages
         house.dispatcher.submit(job("j3", "b"))
-        (line,) = caplog.records
+        (line,) = [one for one in caplog.records if one.message == "refused"]
         fields = {"session": "b", "tenant": "acme", "kind": "llm", "reason": "queue_full", "unsaid": 0}
-        assert line.message == "refused"
         assert fields.items() <= line.__dict__.items()
         house.dispatcher.close()
 

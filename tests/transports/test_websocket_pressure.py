@@ -303,6 +303,7 @@ def test_flood_of_unread_errors_ends_the_link(monkeypatch: pytest.MonkeyPatch) -
             link.transport.resume_reading()
             assert (await closed(link))[0] == 1008
         assert session.ended is None
+        await until(lambda: not running.house.door.links)
         assert running.house.door.told() == (0, 0, 1)
 
     against(test)
