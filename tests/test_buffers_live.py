@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from websockets.asyncio.client import connect
+from websockets.exceptions import InvalidStatus
 
 from orchestrator.app import Application
 from orchestrator.observability.inventory import BufferReading
@@ -86,3 +87,20 @@ def test_a_server_reports_what_its_buffers_hold() -> None:
                     await asyncio.sleep(0.01)
 
     running(test)
+
+
+def test_a_server_reports_whom_it_refused() -> None:
+    """A second session where there is room for one: refused as a link and as a session, in the scrape that follows."""
+
+    async def test(application: Application, port: int) -> None:
+        await readiness(port, lambda answer: answer.status_code == 200)
+        address = f"ws://127.0.0.1:{port}/v1/realtime"
+        async with connect(address) as link:
+            assert json.loads(await link.recv())["type"] == "session.created"
+            with pytest.raises(InvalidStatus) as caught:
+                await connect(address)
+            assert caught.value.response.status_code == 503
+            told = application.inventory.readings()
+            assert (told["sessions"].dropped, told["links"].dropped) == (1, 1)
+
+    running(test, {"CHORALE_SERVER__MAX_SESSIONS": "1"})

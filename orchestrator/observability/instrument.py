@@ -23,8 +23,10 @@ class Ending(Enum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobRecord:
     """A job that has ended. `error` is a wire code or a reason of refusal, "" for none; `sent_us` and `first_us` (the
-    first report) are None where it never came so far; `worked` is when the worker was really at it. Token counts are
-    those of a language model's job, else 0. `repeats` counts lost workers."""
+    first report) are None where it never came so far; `waited_us` is how long it waited for a worker, from when its
+    session could have had it and missed it, None where its tier promises nothing about that (drafts, what unblocks a
+    session); `worked` is when the worker was really at it. Token counts are those of a language model's job, else 0.
+    `repeats` counts lost workers."""
 
     session_id: str
     turn: int
@@ -35,6 +37,7 @@ class JobRecord:
     ended_us: int
     error: str = ""
     sent_us: int | None = None
+    waited_us: int | None = None
     first_us: int | None = None
     worked: tuple[int, int] | None = None
     batch: int = 1

@@ -201,7 +201,7 @@ JOB_WAIT = MetricSpec(
     "chorale.job.wait.duration",
     _HISTOGRAM,
     "s",
-    "From submitting a job to handing it to a worker.",
+    "How long a job waited for a worker: from when it was missed and its session could have had it; without drafts.",
     ("chorale.kind", "chorale.tier"),
     _WAIT_S,
 )

@@ -16,6 +16,7 @@ from orchestrator.flow.concurrency import FixedLimit
 from orchestrator.flow.limiter import Limiter, Permit, Refusal
 from orchestrator.observability.faults import FAULTS
 from orchestrator.observability.instrument import Instrument
+from orchestrator.observability.refusal_lines import RefusalLines
 from orchestrator.observability.traceparent import TraceParent
 from orchestrator.scheduling.cost import Costs
 from orchestrator.scheduling.delivery import Delivery
@@ -30,6 +31,7 @@ from orchestrator.scheduling.refusals import (
     no_room,
     no_time_for_guesses,
     nobody_for,
+    tell_refused,
     too_late,
     used_up,
 )
@@ -74,6 +76,7 @@ class Dispatcher:
         self._costs = costs
         self._instances = instances or Instances({})
         self._serving = serving
+        self._refusals = RefusalLines(log)
         self._looking: asyncio.TimerHandle | None = None
         self._ticking: asyncio.TimerHandle | None = None
         self._listeners: dict[str, Deliver] = {}
@@ -269,10 +272,10 @@ class Dispatcher:
                 self._assign(assignment, now)
 
     def _assign(self, assignment: Assignment, now: int) -> None:
-        for job in assignment.jobs:
+        for job, waited_us in zip(assignment.jobs, assignment.waited_us, strict=True):
             ticket = self._by_job[job.id]
             self._enter_transit(ticket, job.id, assignment.worker_id)
-            ticket.followed.send(len(assignment.jobs), now)
+            ticket.followed.send(len(assignment.jobs), now, waited_us)
         self._instances.sent(assignment.worker_id, [job.id for job in assignment.jobs], now)
         self._workers.send(assignment.worker_id, assignment.jobs)
 
@@ -373,6 +376,9 @@ class Dispatcher:
         """Books and tells once what became of a job; None: it was taken back."""
         if self._costs is not None and ticket.charge is not None:
             self._costs.settle(ticket.charge, report, ticket.splice.characters, now)
+        if isinstance(report, Failed):
+            tenant = self._tenants.get(ticket.session_id, "")
+            tell_refused(self._refusals, ticket.followed.job, tenant, report, now)
         if self._instrument is not None and (record := ticket.followed.end(report, now)) is not None:
             self._instrument.job(record)
 

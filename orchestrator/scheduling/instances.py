@@ -102,7 +102,7 @@ class Instances:
             permit.ignored(now)
         elif not isinstance(report, Failed):
             permit.succeeded(now)
-        elif report.code in _OVERLOAD:
+        elif report.code in _OVERLOAD or report.retry_after_s > 0:  # so an endpoint's 429 is told
             permit.dropped(now)
         else:
             permit.ignored(now)

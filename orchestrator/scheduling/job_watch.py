@@ -21,19 +21,20 @@ class Followed:
     sent_us: int | None = None
     first_us: int | None = None
     worked: tuple[int, int] | None = None
+    waited_us: int | None = None
     batch: int = 1
     repeats: int = 0
     remote: TraceParent | None = None
     is_told: bool = False
 
-    def send(self, batch: int, now: int) -> None:
-        """It goes to a worker, with `batch` - 1 others."""
-        self.sent_us, self.batch = now, batch
+    def send(self, batch: int, now: int, waited_us: int | None = None) -> None:
+        """It goes to a worker, with `batch` - 1 others; `waited_us`: as the scheduler says."""
+        self.sent_us, self.batch, self.waited_us = now, batch, waited_us
 
     def lose(self) -> None:
         """Its worker is gone; it is done again from the beginning."""
         self.repeats += 1
-        self.sent_us = self.first_us = self.worked = None
+        self.sent_us = self.first_us = self.worked = self.waited_us = None
 
     def end(self, report: Report | None, now: int) -> JobRecord | None:
         """Returns what became of it: its last report, None where it was taken back. None if that was told before."""
@@ -52,6 +53,7 @@ class Followed:
             error=error,
             submitted_us=self.submitted_us,
             sent_us=self.sent_us,
+            waited_us=self.waited_us,
             first_us=self.first_us,
             ended_us=now,
             worked=self.worked,

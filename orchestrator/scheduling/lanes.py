@@ -26,20 +26,23 @@ class Urgency(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Entry:
-    """A job that has not ended; `worker_id` is None while it waits."""
+    """A job that has not ended; `worker_id` is None while it waits. `waited_us` is how long it waited for a place, from
+    when it could have run; None where its tier promises nothing about that."""
 
     job: Job
     sequence: int
     losses: int = 0
     worker_id: str | None = None
     started_us: int = 0
+    waited_us: int | None = None
+    is_draft: bool = field(init=False)
     urgency: Urgency = field(init=False)
 
     def __post_init__(self) -> None:
         job = self.job
-        is_draft = isinstance(job.work, Transcribe) and job.work.draft
+        self.is_draft = isinstance(job.work, Transcribe) and job.work.draft
         self.urgency = Urgency(
-            job.level, DRAFTS if is_draft else 1, max(job.created_us, job.due_us), self.sequence
+            job.level, DRAFTS if self.is_draft else 1, max(job.created_us, job.due_us), self.sequence
         )
 
     def repeat(self) -> None:

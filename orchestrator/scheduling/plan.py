@@ -1,6 +1,6 @@
 """What the scheduler is told and what it answers: free places in, assignments and withdrawn jobs out."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from orchestrator.scheduling.job import Job
 from orchestrator.scheduling.work import WorkKind
@@ -17,10 +17,12 @@ class FreeSlots:
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """Jobs to send to a worker together, in order. For the kinds that batch they are one batch."""
+    """Jobs to send to a worker together, in order. For the kinds that batch they are one batch. `waited_us`: how long
+    each of them waited for a place, None of one whose tier promises nothing about that (drafts, level 0)."""
 
     worker_id: str
     jobs: tuple[Job, ...]
+    waited_us: tuple[int | None, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,10 @@
 """What a session is told of a job that was not taken: a last report in words that are fit for a client."""
 
 from orchestrator.flow.limiter import Refusal
+from orchestrator.observability.refusal_lines import RefusalLines
 from orchestrator.scheduling.job import Job
 from orchestrator.scheduling.kinds import KIND_NAMES
-from orchestrator.scheduling.work import REFUSED, Failed
+from orchestrator.scheduling.work import REFUSED, Failed, Transcribe
 
 SPECULATIVE = "speculative"
 """Why guesses are refused that would make others wait: that is no overload, and no fault."""
@@ -48,3 +49,11 @@ def too_late(job: Job) -> Failed:
 def failed_repeatedly(job: Job) -> Failed:
     """Every worker that had it is lost."""
     return Failed(job.id, "worker_failed", f"{KIND_NAMES[job.kind]} failed repeatedly")
+
+
+def tell_refused(lines: RefusalLines, job: Job, tenant: str, report: Failed, now: int) -> None:
+    """Has the log say whose work was refused, where a user misses it: not a guess, and not a draft."""
+    is_draft = isinstance(job.work, Transcribe) and job.work.draft
+    if report.code == REFUSED and not job.speculative and not is_draft:
+        reason = report.reason or report.code
+        lines.note(tenant, job.kind, reason, now, report.retry_after_s, job.session_id)

@@ -153,7 +153,11 @@ class Scheduler:
             self._fill(kind, of_kind, now)
         return Plan(
             tuple(
-                Assignment(draft.worker_id, tuple(entry.job for entry in draft.entries))
+                Assignment(
+                    draft.worker_id,
+                    tuple(entry.job for entry in draft.entries),
+                    tuple(entry.waited_us for entry in draft.entries),
+                )
                 for of_kind in drafts.values()
                 for draft in of_kind
                 if draft.entries
@@ -310,6 +314,8 @@ class Scheduler:
         job = entry.job
         # What waited for its own session, or ran before on a worker that is lost, did not wait for a place.
         waited_us = now - max(job.created_us, job.due_us, lane.free_us)
+        if job.level in TERMS and not entry.is_draft:
+            entry.waited_us = max(0, waited_us)
         self.queue.started(lane.kind, job.level, _audio_bytes(job), waited_us, now)
         self._place(lane)
         entry.worker_id, entry.started_us = draft.worker_id, now

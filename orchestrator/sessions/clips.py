@@ -65,6 +65,8 @@ class ClipStore:
         self._clips: dict[str, bytes] = {}
         self._bytes = 0
         self._count = 0
+        self.refused = 0
+        """Clips that found no room, since the start."""
 
     @property
     def held_bytes(self) -> int:
@@ -75,6 +77,7 @@ class ClipStore:
         is not read to the end is not kept. Raises `WireError`."""
         size = sum(map(len, sounds)) // 2  # four characters are three bytes, of which two thirds stay
         if self._bytes + size > self._limit:
+            self.refused += 1
             raise WireError(
                 "invalid_value",
                 f"Too much untranscribed audio in items: at most {self._limit} bytes at 16 kHz are held",

@@ -36,3 +36,5 @@ class Holdings:
     log_bytes: int = 0
     log_dropped: int = 0
     windows_dropped: int = 0
+    events_refused: int = 0
+    clips_refused: int = 0

@@ -21,11 +21,12 @@ TURN_US = ms(5)
 
 @dataclass(frozen=True, slots=True)
 class InboxStatistics:
-    """`put` and `waited` count since the start."""
+    """`put`, `waited` and `refused` (at the backstop) count since the start."""
 
     held: int
     put: int
     waited: int
+    refused: int = 0
 
 
 class Inbox:
@@ -45,6 +46,8 @@ class Inbox:
         self._taken = 0
         self._handled = 0
         self._waited = 0
+        self.refused = 0
+        """Events that found no room at the backstop, since the start."""
         self._instead = Instead(self)
 
     def put_nowait(self, event: Event) -> None:
@@ -53,6 +56,7 @@ class Inbox:
             return
         held = len(self._events)
         if held >= self._limit:
+            self.refused += 1
             raise Overloaded("the session's inbox is full", 1.0)
         self._events.append(event)
         self._put += 1
@@ -128,7 +132,7 @@ class Inbox:
         self._came_back.set()
 
     def statistics(self) -> InboxStatistics:
-        return InboxStatistics(len(self._events), self._put, self._waited)
+        return InboxStatistics(len(self._events), self._put, self._waited, self.refused)
 
 
 class Instead:

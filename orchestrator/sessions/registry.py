@@ -80,6 +80,7 @@ class Registry:
         self._early_of_gone = EarlyFigures()
         self._lost_of_gone = Holdings()
         self._draining = False
+        self._refused = 0
         self.may_open: Callable[[], Refusal | None] = lambda: None
         """Says why no session is opened now, though there is a place: there is too much to do for those that are."""
         self._empty = asyncio.Event()
@@ -91,6 +92,11 @@ class Registry:
     @property
     def draining(self) -> bool:
         return self._draining
+
+    @property
+    def refused(self) -> int:
+        """How many sessions were not opened since the start, for want of room or time."""
+        return self._refused
 
     def statistics(self) -> RegistryStatistics:
         early = replace(self._early_of_gone)
@@ -122,13 +128,13 @@ class Registry:
 
     def open(self, request: SessionRequest, kind: LinkKind) -> SessionRunner:
         if self._draining:
-            raise Overloaded("The server is shutting down", 5.0)
+            raise self._no_room("The server is shutting down", 5.0)
         if (shed := self.may_open()) is not None:
-            raise Overloaded("There is too much to do for another session now", max(1.0, shed.retry_after_s))
+            raise self._no_room("There is too much to do for another session now", shed.retry_after_s)
         permit = self._limiter.acquire(self._clock.now_us())
         if isinstance(permit, Refusal):
-            raise Overloaded(
-                f"All {self._settings.max_sessions} sessions are in use", max(1.0, permit.retry_after_s)
+            raise self._no_room(
+                f"All {self._settings.max_sessions} sessions are in use", permit.retry_after_s
             )
         try:
             runner = self._make(request)
@@ -180,6 +186,10 @@ class Registry:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     # -- inside -----------------------------------------------------------------------------------------------------
+
+    def _no_room(self, why: str, retry_after_s: float) -> Overloaded:
+        self._refused += 1
+        return Overloaded(why, max(1.0, retry_after_s))
 
     def _make(self, request: SessionRequest) -> SessionRunner:
         settings = self._settings

@@ -237,6 +237,8 @@ class SessionRunner:
         """Adds what the session has let go: all that is left of one that has ended."""
         sums.log_dropped += self._log.first - 1
         sums.windows_dropped += self._intake.dropped_windows
+        sums.events_refused += self._inbox.refused
+        sums.clips_refused += self._clips.refused
 
     # -- inside -----------------------------------------------------------------------------------------------------
 

@@ -23,7 +23,7 @@ from orchestrator.settings.layers import (
     stack_overlays,
 )
 from orchestrator.settings.quotas import quotas_of
-from orchestrator.settings.schema import Limits, Server, Settings
+from orchestrator.settings.schema import Limits, Server, Settings, Workers
 from orchestrator.transports.origins import is_loopback
 
 
@@ -45,6 +45,7 @@ def load(
         found += faults.describe(error, Settings, overlay.sources)
     found += _across(tree, variables)
     found += _quotas(tree)
+    found += _bases(tree)
     if found or settings is None:
         raise ConfigError(faults.report(found, str(path) if path else "environment and options"))
     return settings
@@ -90,6 +91,21 @@ def _quotas(tree: Tree) -> list[str]:
         f"limits.{tier}.{fault}"
         for tier, quota in tiers.items()
         if (fault := fits_no_reply(quotas_of(quota), limits.default_output_tokens)) is not None
+    ]
+
+
+def _bases(tree: Tree) -> list[str]:
+    """Returns the limits of workers that would begin above what a worker has at one time: nobody would see that they
+    are cut. The reference formula may: it takes shares off its base."""
+    try:
+        workers = Workers.model_validate(tree.get("workers", {}))
+    except ValidationError:
+        return []
+    return [
+        f"workers.{role}.limit.base: expected at most workers.{role}.parallel ({worker.parallel}), "
+        f"got {worker.limit.base}: raise parallel where a worker is to have more jobs at one time"
+        for role, worker in workers.by_role().items()
+        if worker.limit.policy != "reference" and (worker.limit.base or 0) > worker.parallel
     ]
 
 

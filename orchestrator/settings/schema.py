@@ -280,6 +280,7 @@ class Telemetry(Section):
     otlp_headers: dict[
         Annotated[str, AfterValidator(_header_name)], Annotated[str, AfterValidator(_header_value)]
     ] = Field(default_factory=dict)
+    otlp_metrics: bool = True
     traces: bool = True
     sample: Share = 1.0
     export_every_s: Pause = 10.0

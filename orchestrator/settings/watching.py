@@ -58,6 +58,7 @@ def telemetry_settings(settings: Settings) -> TelemetrySettings:
         endpoint=told.otlp_endpoint,
         headers=told.otlp_headers,
         traces=told.traces,
+        sends_metrics=told.otlp_metrics,
         share=told.sample,
         every_s=told.export_every_s,
         service=told.service_name,
@@ -93,7 +94,9 @@ def watch_server(telemetry: "Telemetry", parts: ServerParts, settings: Settings)
     telemetry.prepare(buffers.register_sessions(inventory, parts.registry, bounds))
     buffers.register_jobs(inventory, parts.dispatcher, queue_bounds(settings))
     most_links = server.max_links
-    buffers.register_held(inventory, "links", lambda: (parts.links.links, 0, 0), most_links, 0)
+    buffers.register_held(
+        inventory, "links", lambda: (parts.links.links, 0, parts.links.refused), most_links, 0
+    )
     buffers.register_held(
         inventory, "told", parts.links.told, most_links * MAX_TOLD, most_links * MAX_TOLD_BYTES
     )
@@ -105,7 +108,7 @@ def watch_server(telemetry: "Telemetry", parts: ServerParts, settings: Settings)
     buffers.register_held(
         inventory,
         "client_secrets",
-        lambda: (len(parts.secrets), 0, 0),
+        lambda: (len(parts.secrets), 0, parts.secrets.refused),
         most_secrets,
         most_secrets * MAX_INITIAL_BYTES,
     )

@@ -46,7 +46,7 @@ def register_sessions(
         held, logs = walked.pop() if walked else registry.holdings(), registry.logs()
         count = held.sessions
         return {
-            "sessions": BufferReading(items=count, bound_items=bounds.sessions),
+            "sessions": BufferReading(items=count, bound_items=bounds.sessions, dropped=registry.refused),
             "ring": BufferReading(
                 items=held.ring_samples,
                 size_bytes=2 * held.ring_samples,
@@ -58,8 +58,16 @@ def register_sessions(
                 bound_items=count * bounds.detector_windows,
                 dropped=held.windows_dropped,
             ),
-            "inbox": BufferReading(items=held.inbox_events, bound_items=count * bounds.inbox_events),
-            "clips": BufferReading(size_bytes=held.clip_bytes, bound_bytes=count * bounds.clip_bytes),
+            "inbox": BufferReading(
+                items=held.inbox_events,
+                bound_items=count * bounds.inbox_events,
+                dropped=held.events_refused,
+            ),
+            "clips": BufferReading(
+                size_bytes=held.clip_bytes,
+                bound_bytes=count * bounds.clip_bytes,
+                dropped=held.clips_refused,
+            ),
             "output_log": BufferReading(
                 items=held.log_events,
                 size_bytes=held.log_bytes,

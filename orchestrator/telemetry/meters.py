@@ -158,9 +158,10 @@ class Meters:
             },
         )
         if record.sent_us is not None:
-            waited_s = (record.sent_us - record.submitted_us) / US_PER_S
-            self._wait.record(waited_s, {"chorale.kind": record.kind, "chorale.tier": tier})
             self._batch.record(record.batch, {"chorale.kind": record.kind})
+        if record.waited_us is not None:
+            about = {"chorale.kind": record.kind, "chorale.tier": tier}
+            self._wait.record(record.waited_us / US_PER_S, about)
         if record.worked is not None:
             began_us, ended_us = record.worked
             about = {"chorale.kind": record.kind, "chorale.outcome": outcome}

@@ -21,12 +21,14 @@ class LanguageModel:
 
 @dataclass(frozen=True, slots=True)
 class TelemetrySettings:
-    """`endpoint` is the collector's base URL (OTLP over HTTP), None for none. `share` of the turns are traced."""
+    """`endpoint` is the collector's base URL (OTLP over HTTP), None for none; it is sent `traces`, of a `share` of the
+    turns, and metrics where `sends_metrics`. `metrics` are those that are scraped."""
 
     metrics: bool = True
     endpoint: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
     traces: bool = True
+    sends_metrics: bool = True
     share: float = 1.0
     every_s: float = 10.0
     service: str = "chorale"

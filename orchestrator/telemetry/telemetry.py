@@ -67,8 +67,9 @@ class Telemetry:
             self.scrape = Scrape(registry, self.look)
         self._prepare: list[Prepare] = []
         if settings.endpoint is not None:
-            self._reader = InMemoryMetricReader()
-            readers.append(self._reader)
+            if settings.sends_metrics:
+                self._reader = InMemoryMetricReader()
+                readers.append(self._reader)
             self._send_to(settings.endpoint.rstrip("/"), settings, resource, clock)
         self._provider = MeterProvider(readers, resource, shutdown_on_exit=False)
         self._meters = Meters(self._provider.get_meter(SCOPE), settings.model, [self._own])
@@ -93,6 +94,8 @@ class Telemetry:
             )
             self._exporters.append(self._spans)
             self._shippers.append(Shipper("traces", self._send_spans, min(SPANS_EVERY_S, settings.every_s)))
+        if not settings.sends_metrics:
+            return
         self._metrics = OTLPMetricExporter(
             f"{endpoint}/v1/metrics", headers=headers, timeout=SEND_WITHIN_S, compression=Compression.Gzip
         )

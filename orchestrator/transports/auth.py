@@ -109,6 +109,8 @@ class SecretBook:
         self._capacity = capacity
         self._per_tenant = max(1, capacity // 4)
         self._issued: OrderedDict[bytes, _Issued] = OrderedDict()
+        self.refused = 0
+        """Secrets that there was no room for, since the start."""
 
     def __len__(self) -> int:
         return len(self._issued)
@@ -140,6 +142,7 @@ class SecretBook:
             del self._issued[digest]
 
     def _refuse(self, expiries_us: list[int], now_us: int) -> None:
+        self.refused += 1
         wait_s = (min(expiries_us) - now_us) / US_PER_S
         raise Overloaded("too many client secrets are valid at this time", wait_s)
 

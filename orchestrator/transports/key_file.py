@@ -51,7 +51,8 @@ def read_key_file(path: Path, output_tokens: int = 0) -> KeyRing:
         found.append("keys: one key stands in the list twice")
     found += [f"keys: the limits of {tenant} are not the same for all its keys" for tenant in _torn(read)]
     if found:
-        raise ConfigError("\n".join([f"{len(found)} faults in {path}:", *(f"  {fault}" for fault in found)]))
+        count = "1 fault" if len(found) == 1 else f"{len(found)} faults"
+        raise ConfigError("\n".join([f"{count} in {path}:", *(f"  {fault}" for fault in found)]))
     return KeyRing(read)
 
 

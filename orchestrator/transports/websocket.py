@@ -16,12 +16,13 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from orchestrator.clock import seconds
 from orchestrator.errors import ChoraleError, Overloaded, SessionClosed, WireError
 from orchestrator.observability import logs
+from orchestrator.observability.refusal_lines import RefusalLines
 from orchestrator.sessions.links import LinkKind, SessionDirectory, SessionPort, SessionRequest
 from orchestrator.transports import partial
 from orchestrator.transports.auth import SELECTED_SUBPROTOCOL, Principal, offered_subprotocols
 from orchestrator.transports.entrance import Entrance
 from orchestrator.transports.inlet import SLICE_BYTES, Inlet
-from orchestrator.transports.outbox import Closing
+from orchestrator.transports.outbox import TOO_MANY_TOLD, Closing
 from orchestrator.transports.refusals import ShuttingDown, refuse
 from orchestrator.transports.server import connection_of
 from orchestrator.transports.websocket_link import WebSocketLink
@@ -72,6 +73,9 @@ class WebSocketDoor:
         self._entrance = entrance
         self._max_links = max_links
         self._links: dict[str, WebSocketLink] = {}
+        self._refused = 0
+        self._too_many_told = 0
+        self._refusals = RefusalLines(log)
         self._empty = asyncio.Event()
         self._empty.set()
 
@@ -80,10 +84,16 @@ class WebSocketDoor:
         """How many links are open or about to be."""
         return len(self._links)
 
+    @property
+    def refused(self) -> int:
+        """How many upgrades were answered with 503 since the start: too many links or sessions, or it drains."""
+        return self._refused
+
     def told(self) -> tuple[int, int, int]:
-        """Returns the private messages that wait on all links: how many, and their bytes; none is ever dropped."""
+        """Returns the private messages that wait on all links: how many, and their bytes; and how many links have been
+        closed since the start for more than that."""
         sizes = [link.told for link in self._links.values()]
-        return sum(count for count, _ in sizes), sum(size for _, size in sizes), 0
+        return sum(count for count, _ in sizes), sum(size for _, size in sizes), self._too_many_told
 
     def close(self, code: int, reason: str) -> None:
         """Ends every link, after what it has yet to send."""
@@ -96,16 +106,20 @@ class WebSocketDoor:
 
     async def serve(self, websocket: WebSocket) -> None:
         """Handles one connection from upgrade to end. Whatever is refused is refused before the upgrade, as HTTP."""
+        tenant = ""
         try:
-            principal, joined = self._enter(websocket)
+            principal = self._admit(websocket)
+            tenant = principal.tenant
+            joined = self._enter(websocket, principal)
         except ChoraleError as error:
+            self._note_refused(error, tenant)
             await websocket.send_denial_response(refuse(error))
             return
         link = WebSocketLink(connection_of(websocket.scope), joined.session, joined.kind)
         self._links[link.id] = link
         self._empty.clear()
         try:
-            with logs.bind(session=joined.session.id, tenant=principal.tenant, link=link.id):
+            with logs.bind(session=joined.session.id, tenant=tenant, link=link.id):
                 await self._join(websocket, link, joined)
         finally:
             link.drop()
@@ -113,20 +127,32 @@ class WebSocketDoor:
             if not self._links:
                 self._empty.set()
 
-    def _enter(self, websocket: WebSocket) -> tuple[Principal, Joined]:
-        """Checks who asks and finds or opens the session. Raises `ChoraleError`."""
+    def _note_refused(self, error: ChoraleError, tenant: str) -> None:
+        """Counts and tells of who would be let in at another time; who never is, is no loss."""
+        if isinstance(error, Overloaded | ShuttingDown):
+            self._refused += 1
+            retry_after_s = error.retry_after_s if isinstance(error, Overloaded) else _RETRY_AFTER_S
+            reason = error.wire_code or error.code if isinstance(error, ShuttingDown) else error.code
+            now = seconds(asyncio.get_running_loop().time())
+            self._refusals.note(tenant, "link", reason, now, retry_after_s)
+
+    def _admit(self, websocket: WebSocket) -> Principal:
+        """Checks who asks. Raises `ChoraleError`."""
+        self._entrance.check_host(websocket.headers)
+        self._entrance.check_page(websocket.headers)
+        return self._entrance.admit(websocket.headers)
+
+    def _enter(self, websocket: WebSocket, principal: Principal) -> Joined:
+        """Finds or opens the session. Raises `ChoraleError`."""
         headers, query = websocket.headers, websocket.query_params
-        self._entrance.check_host(headers)
-        self._entrance.check_page(headers)
-        principal = self._entrance.admit(headers)
         if self.links >= self._max_links:
             raise Overloaded("too many connections are open", _RETRY_AFTER_S)
         if call_id := query.get("call_id"):
             session = self._directory.by_call(call_id, principal.tenant)
-            return principal, Joined(session, LinkKind.SIDEBAND, opened=False)
+            return Joined(session, LinkKind.SIDEBAND, opened=False)
         if session_id := query.get("session_id"):
             session = self._directory.by_id(session_id, query.get("secret", ""))
-            return principal, Joined(session, LinkKind.WEBSOCKET, opened=False)
+            return Joined(session, LinkKind.WEBSOCKET, opened=False)
         if self._entrance.is_closed:
             raise ShuttingDown
         initial = principal.initial
@@ -135,7 +161,7 @@ class WebSocketDoor:
         model, traceparent = partial.model(query.get("model")), headers.get("traceparent")
         request = SessionRequest(principal.tenant, principal.tier, model, initial, traceparent)
         session = self._directory.open(request, LinkKind.WEBSOCKET)
-        return principal, Joined(session, LinkKind.WEBSOCKET, opened=True)
+        return Joined(session, LinkKind.WEBSOCKET, opened=True)
 
     async def _join(self, websocket: WebSocket, link: WebSocketLink, joined: Joined) -> None:
         """Upgrades, attaches, serves, detaches. On every path the session is let go."""
@@ -149,6 +175,7 @@ class WebSocketDoor:
             attached = True
             log.info("link open", extra={"kind": joined.kind.value})
             closing = await self._serve(websocket, link, joined)
+            self._too_many_told += closing is TOO_MANY_TOLD
             log.info("link closed", extra={"code": closing.code if closing else None})
         except SessionClosed:
             closing = Closing(1001, SESSION_ENDED)

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from orchestrator.flow.token_limiter import Resource
 from orchestrator.observability import names
 from orchestrator.observability.names import MetricKind, MetricSpec, every_metric
 
@@ -17,14 +18,23 @@ DASHBOARD = ROOT / "configs" / "grafana" / "chorale.json"
 PAGE = ROOT / "docs" / "telemetry.md"
 
 _HERE = '{instance=~"$instance"}'
+_QUOTAS = {
+    Resource.LLM_TOKENS: "tokens",
+    Resource.AUDIO_MS: "ms of sound",
+    Resource.REQUESTS: "requests",
+}
+"""One panel each: what is counted in different units has no axis in common."""
+
 _WIDTH, _HEIGHT, _COLUMNS = 8, 7, 3
 _PLACE = re.compile(r"(<!-- table of metrics -->\n)(?P<table>.*?)(<!-- end of table -->)", re.DOTALL)
 
 
-def rate(spec: MetricSpec, *by: str) -> str:
-    """Returns the expression for how often a counter moves, or how often a histogram is written."""
+def rate(spec: MetricSpec, *by: str, only: str = "") -> str:
+    """Returns the expression for how often a counter moves, or how often a histogram is written; `only` narrows it to
+    series with such labels."""
     series = spec.series[0] if spec.kind is MetricKind.COUNTER else spec.family + "_count"
-    return f"sum by ({', '.join(_label(one) for one in by)}) (rate({series}{_HERE}[$__rate_interval]))"
+    where = f"{_HERE[:-1]}, {only}}}" if only else _HERE
+    return f"sum by ({', '.join(_label(one) for one in by)}) (rate({series}{where}[$__rate_interval]))"
 
 
 def quantile(share: float, spec: MetricSpec, *by: str) -> str:
@@ -37,6 +47,11 @@ def quantile(share: float, spec: MetricSpec, *by: str) -> str:
 def now(spec: MetricSpec, *by: str) -> str:
     """Returns the expression for what a gauge says."""
     return f"sum by ({', '.join(_label(one) for one in by)}) ({spec.family}{_HERE})"
+
+
+def each(spec: MetricSpec, *by: str) -> str:
+    """Returns the expression for what a gauge says of each server, where a sum over servers would say nothing."""
+    return f"max by ({', '.join(['instance', *(_label(one) for one in by)])}) ({spec.family}{_HERE})"
 
 
 def share_of(part: MetricSpec, whole: MetricSpec, by: str) -> str:
@@ -70,7 +85,18 @@ def rows() -> list[tuple[str, list[tuple[str, str, list[tuple[str, str]]]]]]:
                 (
                     "Refused or failed, by reason",
                     "ops",
-                    [(rate(names.JOBS, kind, "chorale.reason"), "{{chorale_kind}} {{chorale_reason}}")],
+                    [
+                        (
+                            rate(
+                                names.JOBS,
+                                kind,
+                                tier,
+                                "chorale.reason",
+                                only='chorale_outcome=~"refused|failed"',
+                            ),
+                            "{{chorale_kind}} {{chorale_tier}} {{chorale_reason}}",
+                        )
+                    ],
                 ),
                 ("Wait, 95 %", "s", [(quantile(0.95, names.JOB_WAIT, tier), "{{chorale_tier}}")]),
                 ("Work, median", "s", [(quantile(0.5, names.JOB_WORK, kind), "{{chorale_kind}}")]),
@@ -85,9 +111,9 @@ def rows() -> list[tuple[str, list[tuple[str, str, list[tuple[str, str]]]]]]:
                     "Pressure, and what is left out",
                     "short",
                     [
-                        (now(names.PRESSURE), "pressure"),
-                        (now(names.SERVICE_LEVEL), "level"),
-                        (now(names.SERVICE_DEGRADED), "degraded"),
+                        (each(names.PRESSURE), "{{instance}} pressure"),
+                        (each(names.SERVICE_LEVEL), "{{instance}} level"),
+                        (each(names.SERVICE_DEGRADED), "{{instance}} degraded"),
                     ],
                 ),
                 (
@@ -98,7 +124,12 @@ def rows() -> list[tuple[str, list[tuple[str, str, list[tuple[str, str]]]]]]:
                 (
                     "Weights of the order",
                     "percentunit",
-                    [(now(names.WEIGHT, tier, "chorale.weight"), "{{chorale_tier}} {{chorale_weight}}")],
+                    [
+                        (
+                            each(names.WEIGHT, tier, "chorale.weight"),
+                            "{{instance}} {{chorale_tier}} {{chorale_weight}}",
+                        )
+                    ],
                 ),
                 ("Running", "short", [(now(names.RUNNING, kind), "{{chorale_kind}}")]),
                 ("Batch, mean", "short", [(_mean(names.JOB_BATCH, kind), "{{chorale_kind}}")]),
@@ -110,15 +141,23 @@ def rows() -> list[tuple[str, list[tuple[str, str, list[tuple[str, str]]]]]]:
                         (now(names.LIMIT_IN_FLIGHT, "chorale.worker"), "{{chorale_worker}} has"),
                     ],
                 ),
-                (
-                    "Quotas of tenants",
-                    "ops",
-                    [
-                        (
-                            rate(names.QUOTA_USE, "chorale.resource", "chorale.outcome"),
-                            "{{chorale_resource}} {{chorale_outcome}}",
-                        )
-                    ],
+                *(
+                    (
+                        f"Quotas of tenants, {words}",
+                        "ops",
+                        [
+                            (
+                                rate(
+                                    names.QUOTA_USE,
+                                    tier,
+                                    "chorale.outcome",
+                                    only=f'chorale_resource="{resource.value}"',
+                                ),
+                                "{{chorale_tier}} {{chorale_outcome}}",
+                            )
+                        ],
+                    )
+                    for resource, words in _QUOTAS.items()
                 ),
                 ("Tenants with an account", "short", [(now(names.QUOTA_TENANTS), "tenants")]),
                 ("No room for a tenant", "ops", [(rate(names.QUOTA_TURNED_AWAY), "turned away")]),
@@ -178,7 +217,7 @@ def rows() -> list[tuple[str, list[tuple[str, str, list[tuple[str, str]]]]]]:
                 (
                     "Memory in use, share",
                     "percentunit",
-                    [(now(names.WORKER_MEMORY_SHARE, "chorale.worker"), "{{chorale_worker}}")],
+                    [(each(names.WORKER_MEMORY_SHARE, "chorale.worker"), "{{instance}} {{chorale_worker}}")],
                 ),
                 ("Workers ready", "short", [(now(names.WORKER_UP, "chorale.worker"), "{{chorale_worker}}")]),
                 (

@@ -1,6 +1,7 @@
 """The configurations beside the server: each is read by the tool that will read it, and names only what is served."""
 
 import json
+import re
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +12,15 @@ import promql_parser
 import pytest
 import yaml
 
-from orchestrator.observability.names import every_metric
+from orchestrator.flow.limiter import RefusalReason
+from orchestrator.flow.shedding import Sheddable
+from orchestrator.flow.token_limiter import Resource
+from orchestrator.observability import names
+from orchestrator.observability.instrument import Ending
+from orchestrator.observability.names import MetricKind, every_metric
+from orchestrator.scheduling.kinds import KINDS
+from orchestrator.scheduling.refusals import SPECULATIVE
+from orchestrator.telemetry.meters import TIERS
 from tests.configs import dashboard
 from tests.configs.scraped import labels_in, scraped, series_in
 
@@ -112,6 +121,39 @@ def test_every_metric_is_on_the_dashboard() -> None:
     assert not {spec.name for spec in every_metric() if not shown & set(spec.series)}
 
 
+def test_what_is_no_amount_is_not_summed_over_servers() -> None:
+    """A level, a share or a weight of two servers together is none of either; how many are ready is an amount."""
+    shares = {
+        spec.family for spec in every_metric() if spec.unit == "1" and spec.kind is MetricKind.GAUGE
+    } - {names.WORKER_UP.family}
+    assert names.SERVICE_LEVEL.family in shares
+    summed = {
+        one.name
+        for where, expr in EXPRESSIONS.items()
+        if where.startswith("panel") and expr.startswith("sum")
+        for one in selectors(promql_parser.parse(expr))
+    }
+    assert names.SESSIONS.family in summed
+    assert not shares & summed
+
+
+def test_a_panel_of_quotas_shows_one_unit() -> None:
+    """Tokens, ms of sound and requests have no axis in common: each resource has a panel, and no panel has two."""
+    shown = [
+        re.findall(r'chorale_resource="(\w+)"', expr)
+        for expr in EXPRESSIONS.values()
+        if names.QUOTA_USE.series[0] in expr
+    ]
+    assert sorted(shown) == sorted([resource.value] for resource in Resource)
+
+
+def test_jobs_by_reason_are_those_that_have_one() -> None:
+    """What was completed or taken back has no reason, and would be the tallest line of the panel."""
+    (expr,) = [expr for where, expr in EXPRESSIONS.items() if where.startswith("panel Refused or failed")]
+    assert 'chorale_outcome=~"refused|failed"' in expr
+    assert "by (chorale_kind, chorale_tier, chorale_reason)" in expr
+
+
 def test_labels_are_those_of_the_list() -> None:
     """Nothing is told apart by what the list does not name: no tenant, no session, no path."""
     served = labels_in(scraped())
@@ -131,6 +173,20 @@ def test_the_page_lists_every_metric() -> None:
     page = dashboard.PAGE.read_text()
     assert dashboard.rewritten(page) == page
     assert all(f"`{spec.name}`" in page for spec in every_metric())
+
+
+def test_the_page_says_what_labels_say() -> None:
+    """Every kind, tier, outcome, resource and reason of refusal that a scrape may hold is on the page by its word."""
+    said = dashboard.PAGE.read_text().partition("What labels say:")[2].partition("\n## ")[0]
+    words = {
+        *KINDS,
+        *TIERS.values(),
+        *(one.value for one in (*Ending, *Resource)),
+        *(one.value for one in (RefusalReason.FULL, RefusalReason.TENANT, RefusalReason.SHED)),
+        *(one.name.lower() for one in Sheddable),
+        SPECULATIVE,
+    }
+    assert not {word for word in words if f"`{word}`" not in said}
 
 
 def test_every_alert_is_explained() -> None:

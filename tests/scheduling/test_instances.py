@@ -70,10 +70,17 @@ def test_instances_count_what_was_taken_back_until_it_is_let_go_of() -> None:
         (Replied("a", "stop"), 4),
         (Failed("a", "worker_failed", "a poisonous job"), 4),
         (Failed("a", "rate_limit_exceeded", "the endpoint is full", 3.0), 2),
+        (
+            Failed(
+                "a", "worker_failed", "the language model failed over this request; try again in 7 s", 7.0
+            ),
+            2,
+        ),
     ],
 )
 def test_instances_learn_from_how_a_job_ended(report: Report, limit: int) -> None:
-    """Refused further down is a loss; a fault of one job says nothing about how many there may be."""
+    """Refused further down is a loss, as an endpoint's 429 is, which names a time to come back; a fault of one job says
+    nothing about how many there may be."""
     instances = _instances()
     instances.cap(FREE)
     instances.sent("w", ["a"], 0)

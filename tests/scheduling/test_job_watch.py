@@ -2,8 +2,10 @@
 
 import asyncio
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from orchestrator.buffers.input_queue import QueueBounds
 from orchestrator.flow.concurrency import FixedLimit
@@ -80,6 +82,35 @@ def test_dispatcher_tells_of_a_job_with_its_times() -> None:
     on_virtual_time(main())
 
 
+def test_dispatcher_tells_how_long_a_job_waited_for_a_worker() -> None:
+    """From when its result is missed, or from when its session's job before it has ended: what its tier promises.
+    Of a draft nothing is told, nor of what unblocks a session."""
+
+    async def main() -> None:
+        workers = FakeWorkers(w=FreeSlots("llm", 1), a=FreeSlots("asr", 4))
+        house = WatchedHouse(workers)
+        house.listen("b", "c")
+        now = VirtualClock().now_us()
+        for name, due_us in (("first", 0), ("behind its own", 0), ("missed later", now + 80 * MS)):
+            session = "b" if due_us else "a"
+            house.dispatcher.submit(job(name, session, level=2, created_us=now, due_us=due_us))
+        house.dispatcher.submit(job("draft", "c", work=Transcribe(0, 16_000, draft=True), created_us=now))
+        await tick()
+        workers.report("a", Transcribed("draft", "hello"))
+        house.dispatcher.submit(job("urgent", "c", work="asr", level=0, created_us=now))
+        await tick()
+        workers.report("a", Transcribed("urgent", "hello"))
+        for name in ("first", "missed later", "behind its own"):
+            await asyncio.sleep(0.1)
+            workers.report("w", Replied(name, "stop"))
+            await tick()
+        waited = [one.waited_us for one in house.told.jobs]
+        assert waited == [None, None, 0, 20 * MS, 100 * MS]
+        house.dispatcher.close()
+
+    on_virtual_time(main())
+
+
 def test_dispatcher_tells_the_size_of_a_batch() -> None:
     """Of each of its jobs."""
 
@@ -120,6 +151,29 @@ def test_dispatcher_tells_why_a_job_was_refused() -> None:
         assert [one.outcome for one in inside.told.jobs] == [Ending.REFUSED]
         assert inside.told.jobs[0].sent_us is None
         inside.dispatcher.close()
+
+    on_virtual_time(main())
+
+
+def test_dispatcher_logs_whose_work_was_refused(caplog: pytest.LogCaptureFixture) -> None:
+    """The tenant, which no metric names; not of guesses and drafts, which nobody misses."""
+    caplog.set_level("INFO", "chorale.flow")
+
+    async def main() -> None:
+        workers = FakeWorkers(w=FreeSlots("llm", 0), a=FreeSlots("asr", 0))
+        house = WatchedHouse(workers, Scheduler(QueueBounds(jobs=1, watermark=1.0)))
+        house.dispatcher.listen("b", lambda _: None, "acme")
+        house.dispatcher.submit(job("j1", "a"))
+        house.dispatcher.submit(job("j2", "a", work="asr"))
+        house.dispatcher.submit(structs.replace(job("guess", "b"), speculative=True))
+        house.dispatcher.submit(job("draft", "b", work=Transcribe(0, 16_000, draft=True)))
+        assert [one.outcome for one in house.told.jobs] == [Ending.REFUSED] * 2
+        assert "refused" not in caplog.messages
+        house.dispatcher.submit(job("j3", "b"))
+        (line,) = [one for one in caplog.records if one.message == "refused"]
+        fields = {"session": "b", "tenant": "acme", "kind": "llm", "reason": "queue_full", "unsaid": 0}
+        assert fields.items() <= line.__dict__.items()
+        house.dispatcher.close()
 
     on_virtual_time(main())
 
@@ -169,6 +223,7 @@ def test_dispatcher_tells_how_often_a_job_was_begun_again() -> None:
         (told,) = house.told.jobs
         assert told.repeats == 1
         assert told.sent_us == began + 100 * MS
+        assert told.waited_us == 0
         assert told.worked is None
 
     on_virtual_time(main())

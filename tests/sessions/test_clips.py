@@ -66,6 +66,7 @@ def test_clip_store_is_bounded_and_forgets() -> None:
     with pytest.raises(WireError) as refused:
         read(store, encoded(6_000))
     assert refused.value.param == "item.content[0].audio"
+    assert store.refused == 1
     store.forget(name)
     store.forget(name)
     assert store.held_bytes == 0

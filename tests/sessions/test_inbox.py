@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from orchestrator.errors import Overloaded
 from orchestrator.sessions import events as on
 from orchestrator.sessions.inbox import Inbox
 from orchestrator.wire import codec
@@ -35,6 +36,27 @@ def test_inbox_says_when_an_event_has_been_handled_and_not_only_taken() -> None:
         return told
 
     assert run(main()) == ["handled", "went on", "went on"]
+
+
+def test_inbox_refuses_at_its_backstop_and_counts() -> None:
+    """What only a fault of ours can reach is seen: in the sums over sessions too, also once the session has ended."""
+
+    async def test(house: House) -> None:
+        session, _ = house.open()
+        session._inbox._limit = 0
+        session._clips.refused = 3
+        with pytest.raises(Overloaded):
+            session._inbox.put_nowait(on.TimePassed())
+        held = house.registry.holdings()
+        assert (held.events_refused, held.clips_refused) == (1, 3)
+        session._inbox._limit = 64
+        house.registry.end(session, "bye")
+        await asyncio.sleep(1)
+        assert len(house.registry) == 0
+        held = house.registry.holdings()
+        assert (held.events_refused, held.clips_refused) == (1, 3)
+
+    in_house(test)
 
 
 def test_inbox_lets_go_of_who_waits_when_it_closes() -> None:

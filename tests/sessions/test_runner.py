@@ -207,6 +207,7 @@ def test_registry_reserves_a_place_when_it_accepts() -> None:
         with pytest.raises(Overloaded) as refused:
             house.open()
         assert refused.value.retry_after_s > 0
+        assert house.registry.refused == 1
 
     in_house(test, max_sessions=1)
 
@@ -224,6 +225,7 @@ def test_registry_opens_nothing_while_there_is_too_much_to_do() -> None:
         house.registry.may_open = lambda: None
         house.open()
         assert len(house.registry) == 2
+        assert house.registry.refused == 3
 
     in_house(test, max_sessions=2)
 

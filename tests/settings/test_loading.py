@@ -234,3 +234,31 @@ def test_load_takes_headers_that_a_request_can_carry() -> None:
     assert (
         load(None, {"CHORALE_TELEMETRY__OTLP_HEADERS": json.dumps(headers)}).telemetry.otlp_headers == headers
     )
+
+
+@pytest.mark.parametrize("policy", ["fixed", "aimd", "gradient"])
+def test_load_refuses_a_limit_that_begins_above_what_a_worker_has(policy: str, tmp_path: Path) -> None:
+    """`parallel` is the most of one worker: a base above it would be cut in silence, and the reader of the file would
+    wait for jobs that never come side by side."""
+    found = faults_of(f"workers: {{llm: {{limit: {{policy: {policy}, base: 5}}}}}}\n", tmp_path)
+    assert found == [
+        "workers.llm.limit.base: expected at most workers.llm.parallel (4), got 5: raise parallel where a worker is "
+        "to have more jobs at one time"
+    ]
+
+
+@pytest.mark.parametrize(
+    "worker",
+    [
+        "{parallel: 5, limit: {policy: gradient, base: 5}}",
+        "{limit: {policy: aimd}}",
+        "{limit: {policy: reference, base: 64}}",
+    ],
+)
+def test_load_takes_a_limit_within_parallel_and_a_formula_that_begins_above_it(
+    worker: str, tmp_path: Path
+) -> None:
+    """The reference formula takes shares off its base: above `parallel` it says from where on they are felt."""
+    file = tmp_path / "chorale.yaml"
+    file.write_text(f"workers: {{llm: {worker}, speech: null}}\n")
+    assert load(file, {}).workers.speech is None

@@ -22,6 +22,14 @@ def test_telemetry_settings_label_a_model_by_its_whole_name(model: str, label: s
     assert telemetry_settings(settings).model.model == label
 
 
+def test_telemetry_settings_send_metrics_unless_told_not_to() -> None:
+    """As before without a word; `telemetry.otlp_metrics: false` leaves the traces."""
+    told = telemetry_settings(load(None, {}, {}))
+    assert (told.traces, told.sends_metrics) == (True, True)
+    told = telemetry_settings(load(None, {"CHORALE_TELEMETRY__OTLP_METRICS": "false"}, {}))
+    assert (told.traces, told.sends_metrics) == (True, False)
+
+
 @pytest.mark.parametrize(
     ("variable", "value", "key"),
     [

@@ -52,18 +52,27 @@ def after(*work: object) -> Samples:
 
 
 def test_a_job_is_counted_with_its_wait_and_its_work() -> None:
-    """50 ms of waiting and 300 ms of work, of a gold job that was finished."""
+    """30 ms of waiting for a worker, of 50 since it was submitted, and 300 ms of work, of a gold job."""
     samples = after(job())
     labels = {"chorale_kind": "asr", "chorale_tier": "gold"}
     assert value(samples, "chorale_jobs_total", chorale_outcome="completed", **labels) == 1
-    assert value(samples, "chorale_job_wait_duration_seconds_sum", **labels) == pytest.approx(0.05)
+    assert value(samples, "chorale_job_wait_duration_seconds_sum", **labels) == pytest.approx(0.03)
     assert value(samples, "chorale_job_work_duration_seconds_sum") == pytest.approx(0.3)
     assert value(samples, "chorale_job_batch_size_sum", chorale_kind="asr") == 1
 
 
+def test_a_draft_is_counted_and_its_wait_is_not() -> None:
+    """Drafts give way to everybody: how long they wait says nothing about what tiers are promised."""
+    samples = after(job(draft=True, waited_us=None))
+    assert value(samples, "chorale_jobs_total", chorale_kind="asr") == 1
+    assert value(samples, "chorale_job_wait_duration_seconds_count") == 0
+    assert value(samples, "chorale_job_work_duration_seconds_count") == 1
+
+
 def test_a_refused_job_is_counted_by_reason_and_waited_for_nothing() -> None:
     """It never came to a worker: no wait, no work, no batch."""
-    samples = after(job(outcome=Ending.REFUSED, error="queue_full", sent_us=None, first_us=None, worked=None))
+    never = dict.fromkeys(("sent_us", "waited_us", "first_us", "worked"))
+    samples = after(job(outcome=Ending.REFUSED, error="queue_full", **never))
     assert value(samples, "chorale_jobs_total", chorale_reason="queue_full", chorale_outcome="refused") == 1
     assert value(samples, "chorale_job_wait_duration_seconds_count") == 0
     assert value(samples, "chorale_job_work_duration_seconds_count") == 0

@@ -107,6 +107,21 @@ def test_telemetry_sends_what_is_left_when_it_stops() -> None:
         assert len(collector.named("transcribe")) == 1
 
 
+def test_telemetry_sends_traces_only_where_metrics_are_scraped() -> None:
+    """Who scrapes has every series already: nothing of them goes to the collector, and the scrape is as ever."""
+    with collecting() as collector:
+
+        async def test(telemetry: Telemetry) -> None:
+            telemetry.turn(turn())
+            await until(lambda: bool(collector.spans))
+            assert telemetry.scrape is not None
+            assert b"chorale_turns_total" in await telemetry.scrape.text()
+
+        telemetry = sending(collector.endpoint, test, sends_metrics=False)
+        assert not collector.metrics
+        assert len(telemetry._shippers) == 1, "nobody who would send them later"
+
+
 @pytest.mark.parametrize("traces", [True, False])
 def test_telemetry_sends_traces_where_they_are_wanted(traces: bool) -> None:
     """Without them nothing is kept for them either."""

@@ -100,6 +100,7 @@ def test_secret_book_refuses_a_tenant_over_its_share_and_says_when_to_come_back(
     with pytest.raises(Overloaded) as caught:
         book.make(ACME, None, 30, 10 * US_PER_S)
     assert caught.value.retry_after_s == 20
+    assert book.refused == 1
     book.make(LAB, None, 30, 10 * US_PER_S)
     book.make(ACME, None, 30, 30 * US_PER_S)
 

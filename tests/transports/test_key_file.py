@@ -121,6 +121,14 @@ def test_read_key_file_needs_at_least_one_key(text: str, tmp_path: Path) -> None
     assert "keys.yaml" in refused(text, tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("entry", "count"), [("tier: best", "1 fault in "), ("tier: best, tenat: b", "2 faults in ")]
+)
+def test_read_key_file_counts_its_faults_in_words(entry: str, count: str, tmp_path: Path) -> None:
+    """One is a fault, more are faults."""
+    assert refused(f"keys: [{{key: {KEY}, tenant: a, {entry}}}]", tmp_path).startswith(count)
+
+
 def test_read_key_file_refuses_a_key_twice(tmp_path: Path) -> None:
     """Two tenants with one key would be one tenant."""
     assert "twice" in refused(f"keys: [{{key: {KEY}, tenant: a}}, {{key: {KEY}, tenant: b}}]", tmp_path)

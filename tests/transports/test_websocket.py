@@ -1,5 +1,7 @@
 """Joining a session over a WebSocket, with a real server and a real client around fake sessions."""
 
+import pytest
+
 from orchestrator.scheduling.job import Tier
 from orchestrator.sessions.links import LinkKind, SessionRequest
 from orchestrator.transports.auth import Key, KeyRing, Principal, digest_of
@@ -228,5 +230,40 @@ def test_unknown_addresses_are_refused_as_json() -> None:
     async def test(running: Running) -> None:
         status, error = await refusal(running, query="/elsewhere")
         assert (status, error["code"]) == (404, "not_found")
+
+    against(test)
+
+
+def test_links_are_bounded(caplog: pytest.LogCaptureFixture) -> None:
+    """Links that join existing sessions count too. Refusals are counted, and the log says whose; who has no key is
+    neither."""
+    caplog.set_level("INFO", "orchestrator.transports.websocket")
+
+    async def test(running: Running) -> None:
+        async with running.connect() as link:
+            session = await open_session(link, running)
+            status, error = await refusal(running, query=f"?session_id={session.id}&secret={session.secret}")
+            assert (status, error["code"]) == (503, "rate_limit_exceeded")
+            status, _ = await refusal(running, Origin="https://evil.example")
+            assert status == 403
+        assert running.house.door.refused == 1
+        (line,) = [one for one in caplog.records if one.message == "refused"]
+        fields = {"tenant": "local", "kind": "link", "reason": "rate_limit_exceeded"}
+        assert fields.items() <= line.__dict__.items()
+
+    against(test, lambda: build(max_links=1))
+
+
+def test_upgrades_while_the_server_drains_are_counted(caplog: pytest.LogCaptureFixture) -> None:
+    """503 with the reason in the log: a client that finds no room in a restart is seen as well."""
+    caplog.set_level("INFO", "orchestrator.transports.websocket")
+
+    async def test(running: Running) -> None:
+        running.house.entrance.close()
+        status, error = await refusal(running)
+        assert (status, error["code"]) == (503, "server_shutting_down")
+        assert running.house.door.refused == 1
+        (line,) = [one for one in caplog.records if one.message == "refused"]
+        assert {"reason": "server_shutting_down", "retry_after_s": 5.0}.items() <= line.__dict__.items()
 
     against(test)

@@ -36,23 +36,12 @@ def test_full_server_refuses_before_the_upgrade() -> None:
                     pass
             assert caught.value.response.status_code == 503
             assert caught.value.response.headers["Retry-After"] == "7"
+        assert running.house.door.refused == 1
         running.house.directory.end(session, "done")
         async with running.connect():
             pass
 
     against(test, lambda: build(capacity=1))
-
-
-def test_links_are_bounded() -> None:
-    """Links that join existing sessions count too."""
-
-    async def test(running: Running) -> None:
-        async with running.connect() as link:
-            session = await open_session(link, running)
-            status, error = await refusal(running, query=f"?session_id={session.id}&secret={session.secret}")
-            assert (status, error["code"]) == (503, "rate_limit_exceeded")
-
-    against(test, lambda: build(max_links=1))
 
 
 def test_draining_server_takes_no_new_sessions_but_serves_its_own() -> None:
@@ -314,6 +303,8 @@ def test_flood_of_unread_errors_ends_the_link(monkeypatch: pytest.MonkeyPatch) -
             link.transport.resume_reading()
             assert (await closed(link))[0] == 1008
         assert session.ended is None
+        await until(lambda: not running.house.door.links)
+        assert running.house.door.told() == (0, 0, 1)
 
     against(test)
 
