@@ -57,7 +57,9 @@ class Plan:
         """Returns when turns are meant to be written, ascending, and by which group."""
         chance = Random(self.seed)
         rate = self.rate * (self.users - self.speaking) / self.users
-        return [(at_s, chance.randrange(self.groups)) for at_s in self._arrivals(chance, rate)]
+        writers = range(min(self.speaking, self.users - 1), self.users)
+        able = sorted({self.group_of(user) for user in writers})
+        return [(at_s, able[chance.randrange(len(able))]) for at_s in self._arrivals(chance, rate)]
 
     def spoken(self, user: int) -> list[float]:
         """Returns when this speaking user is meant to have said something, ascending."""

@@ -107,7 +107,7 @@ class SloGuard:
 
 def wilson_lower(failed: int, turns: int) -> float:
     """Returns the lower end of the 95 % interval of a share that was counted as `failed` of `turns`."""
-    if not turns:
+    if not failed:
         return 0.0
     share = failed / turns
     centre = share + _Z * _Z / (2 * turns)

@@ -13,7 +13,7 @@ from benchmarks import load_study, soak
 from benchmarks.load import doors, framing, pareto
 from benchmarks.load.arrivals import Plan, Seen, Turn, percentile, read_plan, read_seen
 from benchmarks.load.journal import Journal
-from benchmarks.load.policies import POLICIES, RATE_SHARE, TIERS, common, real, stacked
+from benchmarks.load.policies import POLICIES, RATE_SHARE, TIERS, stacked
 from benchmarks.load.study import Point, behind_ms, key_of, latencies, row
 from benchmarks.outcome import Row
 from orchestrator.clock import US_PER_S
@@ -37,6 +37,17 @@ def test_turns_arrive_at_their_rate_and_the_same_every_time() -> None:
     assert turns == sorted(turns)
     assert len(turns) / plan.until_s == pytest.approx(50.0, rel=0.05)
     assert {group for _, group in turns} == set(range(len(TIERS)))
+
+
+@pytest.mark.parametrize(
+    ("users", "speaking", "able"), [(8, 0, set(range(8))), (12, 3, set(range(10)) - {2})]
+)
+def test_turns_are_meant_for_groups_that_somebody_writes_in(
+    users: int, speaking: int, able: set[int]
+) -> None:
+    """Fewer users than groups, or a group whose only user speaks: a turn for nobody would wait to the end."""
+    plan = Plan(1, users, 50.0, duration_s=60.0, keys=KEYS, speaking=speaking)
+    assert {group for _, group in plan.written()} == able
 
 
 def test_speakers_have_their_users_share() -> None:
@@ -131,9 +142,9 @@ def test_door_stands_where_the_servers_quotas_stand() -> None:
 @pytest.mark.parametrize("name", sorted(POLICIES))
 def test_policy_is_a_configuration_that_the_server_takes(name: str, tmp_path: Path) -> None:
     """Every policy is read by the server's own settings, over simulated and over real models."""
-    for number, base in enumerate((common(), real())):
+    for number, which in enumerate((False, True)):
         file = tmp_path / f"{number}.yaml"
-        file.write_text(yaml.safe_dump(stacked(base, POLICIES[name].settings(42.0))))
+        file.write_text(yaml.safe_dump(Point(POLICIES[name], 1.0, 42.0, Plan(1, 8, 1.0), real=which).tree))
         found = load(file, {})
         assert found.server.max_sessions >= 1_000
         assert (found.workers.llm.engine == "benchmarks.load.accelerator:make") == (number == 0)
