@@ -24,7 +24,6 @@ class RefusalReason(Enum):
     FULL = "queue_full"
     TENANT = "tenant_limit"
     SHED = "shed"
-    SESSIONS = "sessions"
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,13 +19,15 @@ from orchestrator.flow.shedding import DWELL_US, LAG_AT_FULL_S, Service, Sheddab
 from orchestrator.flow.slo import DEFAULT_RATE, SloGuard
 from orchestrator.observability.instrument import Ending, JobRecord, RequestRecord, TurnRecord
 from orchestrator.scheduling.job import Job, Tier
+from orchestrator.scheduling.priority import LEVEL_WEIGHTS
 from orchestrator.scheduling.work import Reply, Speak, Transcribe
 
 LOOK_US = ms(100)
 """How often one looks again, at most."""
 
-SILVER_SHARE = 1 / 7
-"""Of a kind's mark: so many silver turns may wait though silver turns are left out, so that silver stands not still."""
+SILVER_SHARE = LEVEL_WEIGHTS[Tier.SILVER] / sum(LEVEL_WEIGHTS[tier] for tier in Tier)
+"""A seventh of a kind's mark, as of its places: so many silver turns may wait though silver turns are left out, so that
+silver stands not still."""
 
 MOST_BEGUN = 4_096
 _FAULTS = frozenset({"worker_failed", "deadline_exceeded"})
@@ -79,7 +81,7 @@ class Serving:
         self._changes += changed
         return changed
 
-    def refuses(self, job: Job, queue: InputQueue, running: int = 1) -> Refusal | None:
+    def refuses(self, job: Job, queue: InputQueue, running: int) -> Refusal | None:
         """Says when to come back with a job that is left out now; None where it is served. `running` of its kind run.
 
         A turn that was let in is answered: the reply to speech that was recognised is no new turn.

@@ -43,7 +43,7 @@ def pressed(share: float) -> tuple[Serving, InputQueue]:
 
 def left_out(serving: Serving, queue: InputQueue) -> set[str]:
     named = {"draft": DRAFT, "guess": GUESS, "sentence": SENTENCE, "silver": SILVER, "gold": GOLD}
-    return {name for name, one in named.items() if serving.refuses(one, queue) is not None}
+    return {name for name, one in named.items() if serving.refuses(one, queue, 1) is not None}
 
 
 @pytest.mark.parametrize(
@@ -54,25 +54,25 @@ def test_what_is_left_out_follows_the_pressure(share: float, expected: set[str])
     """Drafts and guesses from half on, speech from 70 %, never gold's turns nor what a session needs to go on."""
     serving, queue = pressed(share)
     assert left_out(serving, queue) == expected
-    assert serving.refuses(job("u", work=Understand("hi"), level=3), queue) is None
-    assert serving.refuses(job("b", work=Reply(()), level=0), queue) is None
+    assert serving.refuses(job("u", work=Understand("hi"), level=3), queue, 1) is None
+    assert serving.refuses(job("b", work=Reply(()), level=0), queue, 1) is None
 
 
 def test_silver_is_left_out_but_for_its_share() -> None:
     """While fewer than a seventh of what may wait is silver's, a silver turn is let in: silver stands not still."""
     serving, queue = pressed(0.88)
-    assert serving.refuses(SILVER, queue) is None
+    assert serving.refuses(SILVER, queue, 1) is None
     while queue.queued_at("llm", 3) < 100 / 7 and queue.admit("llm", 3, 0, 0, seconds(10)):
         assert queue.queued("llm") <= 100
     for _ in range(5):
         queue.withdrawn("llm", 1, 0)
     while queue.queued_at("llm", 3) < 100 / 7:
         assert queue.admit("llm", 3, 0, 0, seconds(10))
-    refusal = serving.refuses(SILVER, queue)
+    refusal = serving.refuses(SILVER, queue, 1)
     assert refusal is not None
     assert refusal.reason is RefusalReason.SHED
     assert refusal.retry_after_s >= 1
-    assert serving.refuses(GOLD, queue) is None
+    assert serving.refuses(GOLD, queue, 1) is None
     assert serving.statistics().shed[Sheddable.SILVER_TURN] == 1
 
 
@@ -82,7 +82,7 @@ HEARD = job("h", work=Transcribe(0, 1), level=3)
 def full_of_silver() -> tuple[Serving, InputQueue]:
     """Returns a server under pressure in which silver has its share of waiting turns already."""
     serving, queue = Serving(), InputQueue(QueueBounds(jobs=100, watermark=1.0))
-    serving.refuses(HEARD, queue)
+    serving.refuses(HEARD, queue, 1)
     for level, many in ((1, 60), (3, 30)):
         for _ in range(many):
             for kind in ("llm", "asr"):
@@ -95,15 +95,15 @@ def full_of_silver() -> tuple[Serving, InputQueue]:
 def test_a_silver_turn_that_was_let_in_is_answered() -> None:
     """Speech that was recognised is replied to, once; the next turn of that session is new again, and left out."""
     serving, queue = full_of_silver()
-    assert serving.refuses(SILVER, queue) is None, "its recognition was let in before the rush"
-    assert serving.refuses(HEARD, queue) is not None
-    assert serving.refuses(SILVER, queue) is not None
+    assert serving.refuses(SILVER, queue, 1) is None, "its recognition was let in before the rush"
+    assert serving.refuses(HEARD, queue, 1) is not None
+    assert serving.refuses(SILVER, queue, 1) is not None
 
 
 def test_the_time_to_come_back_goes_by_what_runs() -> None:
     """Ninety jobs of half a second wait: 15 s where three run at one time, 4.5 s where ten do."""
     serving, queue = full_of_silver()
-    serving.refuses(SILVER, queue)
+    serving.refuses(SILVER, queue, 1)
     told = [serving.refuses(SILVER, queue, running) for running in (3, 10)]
     assert [one and round(one.retry_after_s, 1) for one in told] == [15.0, 4.5]
 
@@ -112,7 +112,7 @@ def test_turns_that_were_let_in_are_remembered_within_a_bound() -> None:
     """Sessions that end in mid-turn do not add up; the oldest are forgotten."""
     serving, queue = Serving(), InputQueue()
     for n in range(MOST_BEGUN + 10):
-        serving.refuses(job(f"h{n}", f"s{n}", Transcribe(0, 1), 3), queue)
+        serving.refuses(job(f"h{n}", f"s{n}", Transcribe(0, 1), 3), queue, 1)
     assert len(serving._begun) == MOST_BEGUN
 
 
