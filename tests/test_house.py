@@ -32,6 +32,7 @@ SHELLS = (
     "orchestrator/recording/virtual_time.py",
     "orchestrator/recording/writer.py",
     "orchestrator/settings/studio.py",
+    "orchestrator/sessions/alarm.py",
     "orchestrator/sessions/clip_reading.py",
     "orchestrator/sessions/inbox.py",
     "orchestrator/sessions/runner.py",
@@ -43,6 +44,7 @@ SHELLS = (
 )
 HEARTS_AMONG_SHELLS = (
     "orchestrator/transports/auth.py",
+    "orchestrator/transports/cursor.py",
     "orchestrator/transports/inlet.py",
     "orchestrator/transports/outbox.py",
     "orchestrator/transports/outlet.py",

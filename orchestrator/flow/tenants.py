@@ -38,6 +38,18 @@ def quotas(
     }
 
 
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """How many sessions and how many links a tenant may have at one time; None is no bound of its own. What it may use
+    in a span of time are `Quotas`."""
+
+    sessions: int | None = None
+    links: int | None = None
+
+
+BOUNDLESS = Allowance()
+
+
 @dataclass(slots=True)
 class ResourceUse:
     """Amounts of one resource since the start, over all tenants of a tier: let in, refused, given back unused, and used

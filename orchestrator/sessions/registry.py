@@ -1,6 +1,8 @@
 """All living sessions: opens, finds, drains and ends them. A place is reserved before anything else happens."""
 
 import asyncio
+import hashlib
+import hmac
 import logging
 import time
 from collections.abc import Callable
@@ -29,6 +31,12 @@ from orchestrator.wire.update import initial
 log = logging.getLogger("chorale.session")
 
 _SESSIONS_A_STEP = 64
+
+_NOBODYS = session_secret()
+
+
+def _digest(secret: str) -> bytes:
+    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).digest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,8 +146,12 @@ class Registry:
         self._adopt(runner, permit)
         return runner
 
-    def open_call(self, request: SessionRequest) -> tuple[str, SessionPort]:
-        runner = self.open(request, LinkKind.CALL)
+    def open_call(
+        self, request: SessionRequest, session: SessionPort | None = None
+    ) -> tuple[str, SessionPort]:
+        runner = self.open(request, LinkKind.CALL) if session is None else self._living(session)
+        if runner.call_id is not None:
+            self._calls.pop(runner.call_id, None)
         runner.call_id = random_id("rtc")
         self._calls[runner.call_id] = runner
         return runner.call_id, runner
@@ -150,10 +162,18 @@ class Registry:
             raise SessionClosed(f"There is no call '{call_id}'")
         return runner
 
-    def by_id(self, session_id: str, secret: str) -> SessionRunner:
+    def by_id(self, session_id: str, secret: str, tenant: str | None) -> SessionRunner:
         runner = self._sessions.get(session_id)
-        if runner is None or not runner.knows(secret):
-            raise SessionClosed(f"There is no session '{session_id}', or its secret is another")
+        # Compared where there is no session too, so that the time taken does not tell whether there is one.
+        is_known = hmac.compare_digest(_digest(secret), _digest(runner.secret if runner else _NOBODYS))
+        if runner is None or not is_known or tenant not in (None, runner.tenant):
+            raise SessionClosed("There is no such session, or its secret is another")
+        return runner
+
+    def _living(self, session: SessionPort) -> SessionRunner:
+        runner = self._sessions.get(session.id)
+        if runner is None:
+            raise SessionClosed("The session has ended")
         return runner
 
     def end(self, session: SessionPort, reason: str) -> None:

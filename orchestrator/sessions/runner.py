@@ -1,7 +1,5 @@
 """The shell of a session: waits on its inbox, lets the heart decide, carries out the effects without waiting."""
 
-import asyncio
-import hmac
 import logging
 from collections.abc import Callable
 from dataclasses import replace
@@ -11,21 +9,25 @@ from msgspec import UNSET
 
 from orchestrator.buffers.output_log import OutputLog
 from orchestrator.buffers.output_store import OutputStore
-from orchestrator.clock import US_PER_S, Clock
-from orchestrator.errors import Overloaded, SessionClosed, WireError
+from orchestrator.clock import Clock
+from orchestrator.errors import SessionClosed, WireError
+from orchestrator.ids import event_tag
 from orchestrator.observability.instrument import Instrument, Silent
 from orchestrator.observability.traceparent import TraceParent
 from orchestrator.scheduling.dispatcher import Dispatcher
 from orchestrator.scheduling.work import ReplyText, Report, SpeechPiece
 from orchestrator.sessions import effects as do
 from orchestrator.sessions import events as on
+from orchestrator.sessions.alarm import Alarm
+from orchestrator.sessions.askers import Askers
 from orchestrator.sessions.clip_reading import without_sound
 from orchestrator.sessions.clips import ClipStore
 from orchestrator.sessions.holdings import Holdings, RunnerStatistics
 from orchestrator.sessions.inbox import Inbox
 from orchestrator.sessions.intake import Detector, SpeechIntake
-from orchestrator.sessions.links import Link, LinkKind, LogEntry, LoggedEvent
+from orchestrator.sessions.links import Link, LogEntry, LoggedEvent
 from orchestrator.sessions.pieces import Pieces
+from orchestrator.sessions.playouts import Playouts
 from orchestrator.sessions.rules import SessionRules
 from orchestrator.sessions.session import Session
 from orchestrator.sessions.states import Life
@@ -67,16 +69,17 @@ class SessionRunner:
         self._clock = clock
         self._dispatcher = dispatcher
         self._origin = clock.now_us()
-        self._tag = view.id.rsplit("_", 1)[-1][-12:]
+        self._tag = event_tag(view.id)
         self._heart = Session(view, rules, self._tag, secret, 0)
         self._inbox = Inbox()
         self._log: OutputLog[LogEntry] = OutputLog(*log_bounds)
         self._links: dict[str, Link] = {}
+        self._askers = Askers()
+        self._playouts = Playouts(view.id, self._links)
         self._told = 0
         self._shown = 0
         self._waking = Waking(self._wake_for_words)
-        self._alarm: asyncio.TimerHandle | None = None
-        self._alarm_us = 0
+        self._alarm = Alarm(self._now, lambda: self._inbox.put_nowait(on.TimePassed()))
         self._pieces = Pieces()
         self._clips = ClipStore()
         self._intake = SpeechIntake(detector, int(rules.buffer_s * 16_000), self._now, self._inbox.put_nowait)
@@ -113,26 +116,28 @@ class SessionRunner:
     def heart(self) -> Session:
         return self._heart
 
-    def knows(self, secret: str) -> bool:
-        """Whether this is the session's secret; takes the same time whatever it is."""
-        return hmac.compare_digest(secret.encode(), self._secret.encode())
+    @property
+    def last(self) -> int:
+        return self._log.last
 
     def attach(self, link: Link, after: int | None = None) -> int:
-        """As in `SessionPort`; a link that comes back reads on `after` the last entry that it has. One that asked for
-        ``chorale.gap`` is told what is no longer held of what came since then, or since the last link left."""
+        """As in `SessionPort`. Where the session asked for ``chorale.gap``, a link without `after` is told it too: of
+        what came since the last link left."""
         if self._heart.life is Life.CLOSED:
             raise SessionClosed("The session has ended.")
-        cursor = self._log.last if after is None else min(max(after, self._log.first - 1), self._log.last)
+        if after is not None and not 0 <= after <= self._log.last:
+            raise WireError("invalid_value", "There is no such event in this session yet.", "after")
+        cursor = self._log.last if after is None else after  # what its coming sets off is for it too
         if link.id not in self._links:
             self._links[link.id] = link
             # At once and not by the inbox: nothing may reach a link before its session.created.
             self._take(on.LinkJoined(link.id, link.kind))
             self._store.attached(self.id)
-            self._tell_gap(link, self._left_at if after is None else after)
+            self._tell_gap(link, after)
             self._left_at = None
             self._guide_intake()
             self._wake_links()
-        return cursor  # and not the log's end: what its coming set off is for it too
+        return max(cursor, self._log.first - 1)
 
     def detach(self, link_id: str) -> None:
         if self._links.pop(link_id, None) is not None:
@@ -152,6 +157,13 @@ class SessionRunner:
         await self._inbox.put(on.ClientSaid(link_id, event, self._intake.position, sent))
         if isinstance(event, UpdateSession):
             await self._inbox.handled()
+
+    async def perform(self, event: AnyClientEvent, age_us: int = 0) -> tuple[bytes, ...]:
+        with self._askers.ask() as asker:
+            await self.submit(asker.id, event, age_us)
+            if not await self._inbox.handled():
+                raise SessionClosed("The session has ended.")
+            return asker.answers
 
     def refuse(self, link_id: str, error: Exception, event_id: str | None) -> None:
         self._inbox.put_nowait(on.ClientErred(link_id, error, event_id))
@@ -175,7 +187,7 @@ class SessionRunner:
     async def run(self) -> None:
         """Lives until the session has ended. Cancelling it ends the session at once. `close` comes after it."""
         while (deadline := self._heart.deadline) is not None:
-            self._set_alarm(deadline)
+            self._alarm.set(deadline)
             events = await self._inbox.take()
             self._follow_playout()
             for event in events:
@@ -197,8 +209,7 @@ class SessionRunner:
         """Lets go of links, jobs and sound. Idempotent."""
         self._close_links(1001, "The session has ended.")
         self._inbox.close()
-        if self._alarm is not None:
-            self._alarm.cancel()
+        self._alarm.close()
         self._waking.close()
         self._dispatcher.drop_session(self.id)
         self._store.ended(self.id)
@@ -244,20 +255,6 @@ class SessionRunner:
     def _now(self) -> int:
         return self._clock.now_us() - self._origin
 
-    def _set_alarm(self, deadline: int) -> None:
-        """Makes the timer stand at the heart's deadline, or before it: then it finds nothing due, and is set again."""
-        if self._alarm is not None:
-            if self._alarm_us <= deadline:
-                return
-            self._alarm.cancel()
-        delay_s = max(0, deadline - self._now()) / US_PER_S
-        self._alarm = asyncio.get_running_loop().call_later(delay_s, self._ring)
-        self._alarm_us = deadline
-
-    def _ring(self) -> None:
-        self._alarm = None
-        self._inbox.put_nowait(on.TimePassed())
-
     def _wake_links(self) -> None:
         if self._log.last != self._shown:
             self._shown = self._log.last
@@ -280,11 +277,11 @@ class SessionRunner:
             if isinstance(piece, SpeechPiece) and not self._heart.holds(piece.job_id):
                 self._pieces.drop(piece)  # not wanted, or sent by now
 
-    def _tell_gap(self, link: Link, since: int | None) -> None:
-        extension = self._heart.view.chorale
-        if since is None or since + 1 >= self._log.first or extension is UNSET:
-            return
-        if "chorale.gap" in extension.events:
+    def _tell_gap(self, link: Link, after: int | None) -> None:
+        since, extension = after, self._heart.view.chorale
+        if after is None and extension is not UNSET and "chorale.gap" in extension.events:
+            since = self._left_at
+        if since is not None and since + 1 < self._log.first:
             self._perform(do.Tell(link.id, wire.Gap(since, self._log.first)))
 
     def _guide_intake(self) -> None:
@@ -307,35 +304,32 @@ class SessionRunner:
     def _follow_playout(self) -> None:
         """Tells the heart how far a call's track has come, before it judges anything by it."""
         for response_id in self._heart.sounding:
-            for link in self._links.values():
-                if link.kind is LinkKind.CALL and link.playout is not None:
-                    self._take(on.PlayoutMoved(response_id, link.playout.played_samples(response_id)))
+            for samples in self._playouts.played_samples(response_id):
+                self._take(on.PlayoutMoved(response_id, samples))
 
     def _perform(self, effect: do.Effect) -> None:
         match effect:
             case do.Emit():
+                if type(effect.event) is wire.AudioDone:
+                    self._end_sound(effect.event.item_id)
                 data = codec.encode(effect.event, f"event_{self._tag}_{self._log.last + 1}")
                 self._log.append(LoggedEvent(data), len(data))
             case do.EmitAudio():
                 self._emit_audio(effect)
             case do.Tell():
-                link = self._links.get(effect.link_id)
-                if link is not None:
+                reader = self._links.get(effect.link_id) or self._askers.get(effect.link_id)
+                if reader is not None:
                     self._told += 1
-                    link.tell(codec.encode(effect.event, f"event_{self._tag}_p{self._told}"))
+                    reader.tell(codec.encode(effect.event, f"event_{self._tag}_p{self._told}"))
             case do.Start():
                 self._jobs.start(effect.job, self._watch.number)
             case do.Cancel():
                 self._dispatcher.cancel(effect.job_id)
                 self._pieces.forget(effect.job_id)
             case do.FinishPlayout():
-                for link in self._links.values():
-                    if link.playout is not None:
-                        link.playout.finish(effect.response_id)
+                self._playouts.finish(effect.response_id)
             case do.FlushPlayout():
-                for link in self._links.values():
-                    if link.playout is not None:
-                        link.playout.flush()
+                self._playouts.flush()
             case do.NoteTurn():
                 stages = effect.times.stages_ms()
                 log.info("turn", extra={"session": self.id, **stages, "early": effect.times.early})
@@ -349,12 +343,12 @@ class SessionRunner:
     def _emit_audio(self, effect: do.EmitAudio) -> None:
         entry = self._pieces.sent(effect, f"event_{self._tag}_{self._log.last + 1}")
         self._log.append(entry, len(entry.pcm) + 128)
-        for link in self._links.values():
-            if link.playout is not None:
-                try:
-                    link.playout.play(effect.response_id, entry.pcm)
-                except Overloaded:
-                    log.warning("playout full, sound dropped", extra={"session": self.id})
+        self._playouts.play(effect.response_id, entry.pcm)
+
+    def _end_sound(self, item_id: str) -> None:
+        entry = self._pieces.ended(item_id, f"event_{self._tag}_{self._log.last + 1}")
+        if entry is not None:
+            self._log.append(entry, 128)
 
     def _deliver(self, report: Report) -> None:
         """Takes a report from the dispatcher; its sound stays here, the heart sees only how much there is.
@@ -386,7 +380,8 @@ class SessionRunner:
             self._wake_links()
 
     def _close_links(self, code: int, reason: str) -> None:
-        links, self._links = self._links, {}
-        for link in links.values():
+        links = tuple(self._links.values())
+        self._links.clear()
+        for link in links:
             link.wake()
             link.close(code, reason)

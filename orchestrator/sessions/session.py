@@ -35,7 +35,7 @@ from orchestrator.sessions.events import (
 )
 from orchestrator.sessions.figures import EarlyFigures
 from orchestrator.sessions.head_start import HeadStart, Prospect
-from orchestrator.sessions.links import LinkKind
+from orchestrator.sessions.links import WITHOUT_SOUND, LinkKind
 from orchestrator.sessions.listening import Listener
 from orchestrator.sessions.observing import Source
 from orchestrator.sessions.outbound import Outbound
@@ -209,7 +209,7 @@ class Session:
         self._editor.left(event.link_id)
         if self._speaker.has_call and LinkKind.CALL not in self._links.values():
             self._speaker.call_left()
-        if all(kind is LinkKind.SIDEBAND for kind in self._links.values()):
+        if WITHOUT_SOUND.issuperset(self._links.values()):
             self._listener.hang_up()
         if self._links:
             return

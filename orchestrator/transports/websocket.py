@@ -125,7 +125,7 @@ class WebSocketDoor:
             session = self._directory.by_call(call_id, principal.tenant)
             return principal, Joined(session, LinkKind.SIDEBAND, opened=False)
         if session_id := query.get("session_id"):
-            session = self._directory.by_id(session_id, query.get("secret", ""))
+            session = self._directory.by_id(session_id, query.get("secret", ""), principal.tenant)
             return principal, Joined(session, LinkKind.WEBSOCKET, opened=False)
         if self._entrance.is_closed:
             raise ShuttingDown

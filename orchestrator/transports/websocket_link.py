@@ -35,7 +35,7 @@ class WebSocketLink:
         self._connection = connection
         self._session = session
         self._outbox = Outbox(session)
-        self._outlet = Outlet()
+        self._outlet = Outlet(session.read)
         self._more = asyncio.Event()
         self._sent = asyncio.Event()
         self._loop = asyncio.get_running_loop()
@@ -122,10 +122,7 @@ class WebSocketLink:
             self._more.set()
         texts: list[bytes] = []
         for entry in batch:
-            if isinstance(entry, LoggedEvent):
-                texts += self._outlet.before(entry)
-                texts.append(fitting(entry.data, MAX_SENT_BYTES))
-            elif isinstance(entry, Told):
+            if isinstance(entry, LoggedEvent | Told):
                 texts.append(fitting(entry.data, MAX_SENT_BYTES))
             elif isinstance(entry, LoggedAudio):
                 if self._kind is not LinkKind.SIDEBAND:

@@ -356,6 +356,19 @@ class Gap(ServerEvent, frozen=True, tag="chorale.gap"):
     first: int
 
 
+class RateLimit(Struct, frozen=True):
+    """What may still be used of one limit, and when all of it may be used again."""
+
+    name: Literal["requests", "tokens"]
+    limit: int
+    remaining: int
+    reset_seconds: float
+
+
+class RateLimitsUpdated(ServerEvent, frozen=True, tag="rate_limits.updated"):
+    rate_limits: tuple[RateLimit, ...]
+
+
 class RolledBack(ServerEvent, frozen=True, tag="chorale.rolled_back"):
     """The tokens of this turn have left, and the state is the one behind turn `to` again. Its texts stay."""
 

@@ -285,13 +285,15 @@ def test_events_over_a_megabyte_are_cut_or_replaced_by_an_error() -> None:
                 "instructions": "x" * 600_000,
                 "tools": [{"parameters": ["y" * 600_000]}],
             }
-            session.emit(LoggedEvent(json.dumps({"type": "session.updated", "session": shown}).encode()))
+            event = {"event_id": "event_1", "type": "session.updated", "session": shown}
+            session.emit(LoggedEvent(json.dumps(event).encode()))
             session.emit("x" * 2**20)
             session.emit("response.done")
             updated = await heard(link)
             assert (updated["type"], updated["session"]["id"]) == ("session.updated", "sess_1")
             error = await heard(link)
             assert (error["type"], error["error"]["code"]) == ("error", "event_too_big")
+            assert error["event_id"] == "event_2"
             assert (await heard(link))["type"] == "response.done"
 
     against(test)

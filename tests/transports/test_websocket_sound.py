@@ -189,6 +189,7 @@ def test_link_sends_g711_complete_before_the_sound_is_done() -> None:
             sound = sine(24_000).astype("<i2").tobytes()
             for start in range(0, len(sound), 9_600):
                 session.speak(sound[start : start + 9_600])
+            session.speak(b"", last=True)
             session.emit("response.output_audio.done")
             events: list[dict[str, Any]] = []
             while not events or events[-1]["type"] != "response.output_audio.done":

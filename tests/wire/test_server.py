@@ -123,6 +123,9 @@ EVENTS: tuple[server.ServerEvent, ...] = (
     server.BufferCommitted("i", None),
     server.BufferCleared(),
     server.BufferTimedOut("i", 0, 6_000),
+    server.RateLimitsUpdated(
+        (server.RateLimit("requests", 1_000, 999, 60.0), server.RateLimit("tokens", 50_000, 0, 0.5))
+    ),
     server.ResponseCreated(RUNNING),
     *(server.ResponseDone(response) for response in ENDED),
     *(server.OutputItemAdded("r", 0, item) for item in ITEMS[3:6]),
