@@ -114,6 +114,8 @@ class Application:
             clock,
             self._telemetry.scrape if self._telemetry is not None else None,
             self._telemetry,
+            self._registry,
+            self._dispatcher,
         )
         self._server = make_server(make_app(doors, read_page()), server_options(server))
         self.inventory = Inventory()

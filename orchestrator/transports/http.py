@@ -9,10 +9,10 @@ from starlette.responses import Response
 from starlette.types import ASGIApp
 
 from orchestrator.errors import ChoraleError, WireError
-from orchestrator.transports import page
+from orchestrator.transports import page, routes
 from orchestrator.transports.border import Border
 from orchestrator.transports.refusals import Refusal, error_response, internal_error, refuse
-from orchestrator.transports.routes import CALLS, Doors, Routes
+from orchestrator.transports.routes import Doors
 
 _CODES = {400: "invalid_json", 404: "not_found", 405: "method_not_allowed", 413: "request_too_large"}
 
@@ -20,18 +20,9 @@ _CODES = {400: "invalid_json", 404: "not_found", 405: "method_not_allowed", 413:
 def make_app(doors: Doors, files: Mapping[str, page.PageFile]) -> ASGIApp:
     """Returns the whole ASGI application; `files` is the page (`page.read_page`)."""
     app = FastAPI(title="Chorale", docs_url=None, redoc_url=None, openapi_url=None)
-    routes = Routes(doors)
-    app.add_api_route("/v1/realtime", routes.realtime, methods=["GET"])
-    app.add_api_route("/v1/realtime/client_secrets", routes.client_secrets, methods=["POST"])
-    app.add_api_route(CALLS, routes.calls, methods=["POST"])
-    app.add_api_route(CALLS + "/{call_id}/hangup", routes.hang_up, methods=["POST"])
-    app.add_api_route("/healthz", routes.healthz, methods=["GET", "HEAD"])
-    app.add_api_route("/readyz", routes.readyz, methods=["GET", "HEAD"])
-    if doors.metrics is not None:
-        app.add_api_route("/metrics", routes.metrics, methods=["GET"])
+    routes.register(app, doors)
     for path, file in files.items():
         app.add_route(path, _page_route(file), methods=["GET"])
-    app.add_api_websocket_route("/v1/realtime", doors.websocket.serve)
     app.add_api_websocket_route("/{path:path}", _no_such_socket)
     app.add_exception_handler(ChoraleError, _answer_refusal)
     app.add_exception_handler(HTTPException, _answer_http)

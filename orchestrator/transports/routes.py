@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 import msgspec
-from fastapi import Request
+from fastapi import FastAPI, Request
 from pydantic import BaseModel, Field
 from python_multipart.multipart import parse_options_header
 from starlette.datastructures import FormData, Headers, UploadFile
@@ -18,7 +18,8 @@ from orchestrator.clock import Clock
 from orchestrator.errors import WireError
 from orchestrator.observability import logs
 from orchestrator.observability.instrument import Requests
-from orchestrator.sessions.links import SessionRequest
+from orchestrator.scheduling.dispatcher import Dispatcher
+from orchestrator.sessions.links import SessionDirectory, SessionRequest
 from orchestrator.transports import partial
 from orchestrator.transports.auth import MAX_INITIAL_BYTES
 from orchestrator.transports.border import MAX_BODY_BYTES
@@ -87,7 +88,8 @@ class Metrics(Protocol):
 @dataclass(frozen=True, slots=True)
 class Doors:
     """What the routes stand before. `defaults` is the server's own session, `max_session_s` how long one lives.
-    `metrics` is None where none are served; `requests` is told of every HTTP request."""
+    `metrics` is None where none are served; `requests` is told of every HTTP request. `directory` and `dispatcher` are
+    for doors that open sessions, or have work done, by themselves; without them those are not there."""
 
     entrance: Entrance
     websocket: WebSocketDoor
@@ -98,6 +100,8 @@ class Doors:
     clock: Clock
     metrics: Metrics | None = None
     requests: Requests | None = None
+    directory: SessionDirectory | None = None
+    dispatcher: Dispatcher | None = None
 
 
 class ExpiresAfter(BaseModel):
@@ -199,6 +203,20 @@ class Routes:
         served = self._doors.metrics
         assert served is not None, "without metrics there is no such route"
         return Response(await served.text(), headers={**NO_CACHE, "Content-Type": served.content_type})
+
+
+def register(app: FastAPI, doors: Doors) -> None:
+    """Adds the routes of this file, as each door's file does for its own."""
+    routes = Routes(doors)
+    app.add_api_route("/v1/realtime", routes.realtime, methods=["GET"])
+    app.add_api_route("/v1/realtime/client_secrets", routes.client_secrets, methods=["POST"])
+    app.add_api_route(CALLS, routes.calls, methods=["POST"])
+    app.add_api_route(CALLS + "/{call_id}/hangup", routes.hang_up, methods=["POST"])
+    app.add_api_route("/healthz", routes.healthz, methods=["GET", "HEAD"])
+    app.add_api_route("/readyz", routes.readyz, methods=["GET", "HEAD"])
+    if doors.metrics is not None:
+        app.add_api_route("/metrics", routes.metrics, methods=["GET"])
+    app.add_api_websocket_route("/v1/realtime", doors.websocket.serve)
 
 
 def _encoded(session: dict[str, object]) -> bytes:
