@@ -142,6 +142,31 @@ def test_outlet_looks_far_back_for_the_sound_before_a_cut() -> None:
     assert log.heard(Outlet(log.read), after=cut) == whole[1:]
 
 
+def test_outlet_reads_as_much_of_the_sound_before_a_cut_as_still_matters() -> None:
+    """A piece that is shorter than what a sample depends on is not enough: the one before it is found too."""
+    log = Log()
+    log.speak(noise(4_801), MULAW)
+    for seed in (2, 3):
+        for _ in range(63):
+            log.write()
+        log.speak(noise(100, seed), MULAW)
+    cut = log.log.last - 1
+    whole = log.heard(Outlet(log.read))
+    assert log.heard(Outlet(log.read), after=cut) == whole[2:]
+
+
+def test_outlet_takes_what_the_log_still_holds_of_the_sound_before_a_cut() -> None:
+    """The log begins right before: the one piece that is there is found, however far one would look."""
+    log = Log(max_events=2)
+    log.speak(noise(4_801), MULAW)
+    log.speak(noise(4_800, 2), MULAW)
+    entry = log.speak(noise(4_800, 3), MULAW)
+    whole = Log()
+    for seed, size in ((1, 4_801), (2, 4_800), (3, 4_800)):
+        whole.speak(noise(size, seed), MULAW)
+    assert Outlet(log.read).encode(entry) == whole.heard(Outlet(whole.read))[2:]
+
+
 @pytest.mark.parametrize("lost", [4_800, 4_801, 4_802])
 def test_outlet_without_the_sound_before_keeps_its_place(lost: int) -> None:
     """What was shortly before is gone: there may be a seam of 4 ms, and behind it every sample is the unbroken one."""
