@@ -132,7 +132,8 @@ def test_an_event_longer_than_the_client_takes_is_cut_or_said_to_be_left_out() -
             instructions = {"id": "sess_1", "instructions": "Be kind. " * 900, "tools": [{"name": "f"}]}
             updated = {"type": "session.updated", "session": instructions}
             board.session.emit(LoggedEvent(json.dumps(updated).encode()))
-            board.session.emit(LoggedEvent(json.dumps({"type": "big", "delta": "x" * 3_000}).encode()))
+            big = {"event_id": "event_2", "type": "big", "delta": "x" * 3_000}
+            board.session.emit(LoggedEvent(json.dumps(big).encode()))
             board.session.emit("small")
             await until(lambda: "small" in caller.types(), "the event after it")
             assert caller.types()[-3:] == ["session.updated", "error", "small"]
@@ -140,6 +141,7 @@ def test_an_event_longer_than_the_client_takes_is_cut_or_said_to_be_left_out() -
             assert (shown["id"], shown["tools"]) == ("sess_1", [{"name": "f"}])
             assert shown["instructions"].startswith("Be kind. " * 100)
             assert caller.events[-2]["error"]["code"] == "event_too_big"
+            assert caller.events[-2]["event_id"] == "event_2"
 
     asyncio.run(main())
 
