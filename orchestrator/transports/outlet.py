@@ -42,18 +42,21 @@ class Outlet:
     def encode(self, audio: LoggedAudio) -> list[bytes]:
         """Returns the events for one piece of sound, under its `event_id`: one, or none while the piece is too short to
         give a sample."""
+        sound = self.sound(audio)
+        return [_delta(audio, sound)] if sound else []
+
+    def sound(self, audio: LoggedAudio) -> bytes:
+        """Returns the bytes of one piece of sound in its format; none while the piece is too short for a sample."""
         if audio.format.type == "audio/pcm":
-            return [_delta(audio, audio.pcm)] if audio.pcm else []
+            return audio.pcm
         if self._item_id != audio.item_id:
             self._begin(audio)
         self._item_id = None if audio.last else audio.item_id
         sound = self._resampler.feed(pcm_of(audio.pcm))
         if audio.last:
             sound = np.concatenate((sound, self._resampler.flush()))
-        if not len(sound):
-            return []
         encode = g711.encode_mulaw if audio.format.type == "audio/pcmu" else g711.encode_alaw
-        return [_delta(audio, encode(sound))]
+        return encode(sound) if len(sound) else b""
 
     def _begin(self, audio: LoggedAudio) -> None:
         """Makes the resampler stand where `audio` begins."""

@@ -1,0 +1,217 @@
+"""What the service `chorale.v1.Sessions` does, whatever carries it: gRPC (`grpc_server`), gRPC-Web or Connect
+(`connect`). What it raises is a `ChoraleError`, which they make a status of (`statuses`)."""
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import aclosing
+from dataclasses import dataclass
+
+import msgspec
+
+from orchestrator.errors import DeadlineExceeded, SessionClosed, WireError
+from orchestrator.sessions.links import LinkKind, SessionDirectory, SessionPort, SessionRequest
+from orchestrator.transports import partial
+from orchestrator.transports.auth import Principal
+from orchestrator.transports.entrance import Entrance
+from orchestrator.transports.outbox import Closing
+from orchestrator.transports.refusals import ShuttingDown
+from orchestrator.transports.rpc.door import RpcDoor
+from orchestrator.transports.rpc.incoming import Incoming, hand_in
+from orchestrator.transports.rpc.link import RpcLink
+from orchestrator.transports.rpc.v1 import chorale_pb2 as pb
+
+log = logging.getLogger(__name__)
+
+SERVICE = "chorale.v1.Sessions"
+
+FIRST_WITHIN_S = 20.0
+"""How long a stream may say nothing before it opens or joins a session."""
+
+MAX_SESSION_CHARACTERS = 512 * 1024
+"""Of a partial session; instructions may be long."""
+
+MOST_EVENTS = 64
+"""That one request may hand in."""
+
+_MAX_NAME_CHARACTERS = 256
+_MESSAGES_IN_A_ROW = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who calls. `cut` ends a call whose client does not read, though a message is on its way to it."""
+
+    principal: Principal
+    traceparent: str | None
+    cut: Callable[[Closing], None]
+
+
+class Service:
+    """One for each way in; `door` knows the links of all of them."""
+
+    def __init__(self, door: RpcDoor, entrance: Entrance, directory: SessionDirectory) -> None:
+        self._door = door
+        self._entrance = entrance
+        self._directory = directory
+
+    async def converse(
+        self, requests: AsyncIterator[pb.ClientMessage], caller: Caller
+    ) -> AsyncGenerator[pb.ServerMessage, None]:
+        """Reads the message that opens or joins a session; returns the stream that follows."""
+        try:
+            async with asyncio.timeout(FIRST_WITHIN_S):
+                first = await anext(requests)
+        except StopAsyncIteration:
+            raise _not_begun() from None
+        except TimeoutError:
+            raise DeadlineExceeded("The stream said nothing.") from None
+        match first.WhichOneof("message"):
+            case "open":
+                self._door.check_room()
+                session = self._open(first.open.model, first.open.session, caller)
+                return self._linked(session, None, True, caller, requests, opened=True)
+            case "join":
+                join = first.join
+                session = self._find(join.session_id, join.secret, caller)
+                after = join.after if join.HasField("after") else None
+                return self._linked(session, after, True, caller, requests)
+            case _:
+                raise _not_begun()
+
+    async def watch(self, request: pb.WatchRequest, caller: Caller) -> AsyncGenerator[pb.ServerMessage, None]:
+        """Returns the stream of what a session sends."""
+        session = self._find(request.session_id, request.secret, caller)
+        after = request.after if request.HasField("after") else None
+        return self._linked(session, after, request.speech, caller)
+
+    async def create(self, request: pb.CreateRequest, caller: Caller) -> pb.SessionOpened:
+        """Opens a session that waits for its links as long as one that has lost them."""
+        return _opened(session := self._open(request.model, request.session, caller), session.last)
+
+    async def get(self, request: pb.GetRequest, caller: Caller) -> pb.GetReply:
+        session = self._find(request.session_id, request.secret, caller)
+        return pb.GetReply(session=_view(session), last=session.last)
+
+    async def end(self, request: pb.EndRequest, caller: Caller) -> pb.EndReply:
+        session = self._find(request.session_id, request.secret, caller)
+        self._directory.end(session, "ended by its client")
+        return pb.EndReply()
+
+    async def send(self, request: pb.SendRequest, caller: Caller) -> pb.SendReply:
+        session = self._find(request.session_id, request.secret, caller)
+        if len(request.events) > MOST_EVENTS:
+            raise WireError("invalid_value", f"At most {MOST_EVENTS} events go into one request.", "events")
+        accepted, error = await hand_in(session, request.events, request.sound)
+        return pb.SendReply(accepted=accepted, last=session.last, error=error.decode())
+
+    # -- inside -----------------------------------------------------------------------------------------------------
+
+    def _open(self, model: str, session: str, caller: Caller) -> SessionPort:
+        if self._entrance.is_closed:
+            raise ShuttingDown
+        if len(session) > MAX_SESSION_CHARACTERS:
+            raise WireError(
+                "invalid_value", f"The session is longer than {MAX_SESSION_CHARACTERS} characters.", "session"
+            )
+        principal = caller.principal
+        initial = partial.overlay(principal.initial, session.encode() if session else None)
+        request = SessionRequest(
+            principal.tenant, principal.tier, partial.model(model), initial, caller.traceparent
+        )
+        return self._directory.open(request, LinkKind.RPC)
+
+    def _find(self, session_id: str, secret: str, caller: Caller) -> SessionPort:
+        """Raises `SessionClosed`, whatever is wrong."""
+        if max(len(session_id), len(secret)) > _MAX_NAME_CHARACTERS:
+            session_id = secret = ""
+        return self._directory.by_id(session_id, secret, caller.principal.tenant)
+
+    async def _linked(
+        self,
+        session: SessionPort,
+        after: int | None,
+        with_speech: bool,
+        caller: Caller,
+        requests: AsyncIterator[pb.ClientMessage] | None = None,
+        opened: bool = False,
+    ) -> AsyncGenerator[pb.ServerMessage, None]:
+        """A link, from its beginning to its end. `opened`: the session was made for it."""
+        link = RpcLink(session, with_speech, caller.cut)
+        reading: asyncio.Task[None] | None = None
+        attached = False
+        about = {"session": session.id, "tenant": caller.principal.tenant, "link": link.id}
+        with self._door.holding(link):
+            try:
+                cursor = session.attach(link, after)
+                attached = True
+                log.info("link open", extra={"kind": link.kind.value, **about})
+                link.start(cursor)
+                if requests is not None:
+                    reading = asyncio.create_task(_read(requests, session, link), name=f"{link.id} reads")
+                    reading.add_done_callback(lambda task: _tell_of(task, link))
+                async with aclosing(link.messages(_opened(session, cursor))) as messages:
+                    async for message in messages:
+                        yield message
+            finally:
+                link.drop()
+                if attached:
+                    session.detach(link.id)
+                    log.info("link closed", extra=about)
+                elif opened:
+                    self._directory.end(session, "its client never joined")
+                if reading is not None:
+                    reading.cancel()
+                    await asyncio.wait({reading})
+
+
+async def _read(requests: AsyncIterator[pb.ClientMessage], session: SessionPort, link: RpcLink) -> None:
+    """Reads until the client says no more, no faster than the session takes it."""
+    incoming = Incoming(session, link)
+    count = 0
+    async for request in requests:
+        try:
+            await _take(request, incoming)
+        except SessionClosed:
+            return  # its links are told by itself
+        count += 1
+        if count % _MESSAGES_IN_A_ROW == 0:
+            await asyncio.sleep(0)
+
+
+async def _take(request: pb.ClientMessage, incoming: Incoming) -> None:
+    match request.WhichOneof("message"):
+        case "event":
+            await incoming.take_event(request.event.json)
+        case "sound":
+            await incoming.take_sound(request.sound.data)
+        case "open" | "join":
+            incoming.refuse(WireError("invalid_event", "This stream has its session already.", "message"))
+        case _:
+            incoming.refuse(WireError("invalid_event", "A message holds an event or sound.", "message"))
+
+
+def _tell_of(task: "asyncio.Task[None]", link: RpcLink) -> None:
+    if not task.cancelled() and (error := task.exception()) is not None:
+        link.fail(error)
+
+
+def _not_begun() -> WireError:
+    return WireError(
+        "missing_required_parameter", "The first message of a stream opens a session or joins one.", "message"
+    )
+
+
+def _opened(session: SessionPort, cursor: int) -> pb.SessionOpened:
+    view = session.view
+    return pb.SessionOpened(
+        session_id=session.id,
+        secret=session.secret,
+        expires_at=view.expires_at,
+        last=cursor,
+        session=_view(session),
+    )
+
+
+def _view(session: SessionPort) -> str:
+    return msgspec.json.encode(session.view).decode()
