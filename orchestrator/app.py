@@ -4,7 +4,7 @@ import asyncio
 import logging
 import signal
 from collections.abc import Awaitable, Callable, Sequence
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from orchestrator.clock import US_PER_S, MonotonicClock
 from orchestrator.errors import ChoraleError
@@ -23,6 +23,7 @@ from orchestrator.settings.engines import as_installed, detector, lacks_piper, w
 from orchestrator.settings.parts import (
     call_settings,
     costs,
+    grpc_options,
     limit_settings,
     recording_settings,
     registry_settings,
@@ -37,6 +38,7 @@ from orchestrator.transports.http import make_app
 from orchestrator.transports.key_file import read_key_file
 from orchestrator.transports.page import read_page
 from orchestrator.transports.routes import Doors, ServiceCondition, WorkerCondition
+from orchestrator.transports.rpc.door import RpcDoor
 from orchestrator.transports.server import listen, make_server
 from orchestrator.transports.webrtc import CallDoor
 from orchestrator.transports.websocket import WebSocketDoor
@@ -44,6 +46,9 @@ from orchestrator.workers.pool import Progress, WorkerPool
 from orchestrator.workers.spec import PoolSettings
 from orchestrator.workers.supervision import Phase
 from orchestrator.workers.voice_activity import VoiceActivity
+
+if TYPE_CHECKING:
+    from orchestrator.transports.rpc.grpc_server import GrpcServer
 
 log = logging.getLogger(__name__)
 
@@ -103,6 +108,10 @@ class Application:
         secrets = SecretBook(server.max_secrets)
         self._entrance = Entrance(Gate(ring, secrets), server.origins, server.hosts, clock)
         self._links = WebSocketDoor(self._registry, self._entrance, server.max_links)
+        self._streams = RpcDoor(server.max_links)
+        self._grpc: GrpcServer | None = None
+        self.grpc_port: int | None = None
+        """Where gRPC is spoken, once it is."""
         self._calls = CallDoor(self._registry, call_settings(settings), clock)
         doors = Doors(
             self._entrance,
@@ -116,6 +125,7 @@ class Application:
             self._telemetry,
             self._registry,
             self._dispatcher,
+            self._streams,
         )
         self._server = make_server(make_app(doors, read_page()), server_options(server))
         self.inventory = Inventory()
@@ -129,6 +139,7 @@ class Application:
                 self._calls,
                 secrets,
                 self._recorder,
+                self._streams,
             )
             self.inventory = watch_server(self._telemetry, parts, settings)
         self._stop = asyncio.Event()
@@ -176,6 +187,14 @@ class Application:
                 f"cannot listen on {server.host}:{server.port}: {error.strerror}. "
                 "Another server may run there; choose a port with --port or CHORALE_SERVER__PORT"
             ) from None
+        try:
+            await self._start_grpc()
+        except CannotListen:
+            for taken in sockets:
+                taken.close()
+            if self._recorder is not None:
+                self._recorder.close()
+            raise
         url = url_of(server, sockets[0].getsockname()[1])
         loop = asyncio.get_running_loop()
         for one in (signal.SIGTERM, signal.SIGINT):
@@ -210,6 +229,20 @@ class Application:
             folder = self._settings.recording.dir
             raise CannotRecord(f"recording.dir: cannot write to {folder}: {error.strerror}") from None
 
+    async def _start_grpc(self) -> None:
+        """Raises `CannotListen`. gRPC is imported where it is spoken: that takes a tenth of a second."""
+        options = grpc_options(self._settings.server)
+        if options is None:
+            return
+        from orchestrator.transports.rpc.grpc_server import GrpcServer
+
+        grpc = GrpcServer(options, self._streams, self._entrance, self._registry, self, self._telemetry)
+        try:
+            self.grpc_port = await grpc.start()
+        except OSError as error:
+            raise CannotListen(f"cannot speak gRPC on {options.host}:{options.port}: {error}") from None
+        self._grpc = grpc
+
     async def _tell_when_ready(self, url: str, on_ready: Callable[[str], None]) -> None:
         await self._server.listening.wait()
         log.info("listening", extra={"url": url})
@@ -229,9 +262,13 @@ class Application:
     async def _end(self, serving: "asyncio.Task[None]", working: "asyncio.Task[None]") -> None:
         """Closes links and calls, then the port, then the workers."""
         self._links.close(1001, SHUTTING_DOWN)
+        self._streams.close()
         await self._registry.close()
         await self._calls.close()
-        await self._unless_hurried(self._links.wait_empty(), _LINKS_CLOSE_WITHIN_S)
+        if self._grpc is not None:
+            await self._unless_hurried(self._grpc.stop(_LINKS_CLOSE_WITHIN_S), _LINKS_CLOSE_WITHIN_S + 1)
+        empty = asyncio.gather(self._links.wait_empty(), self._streams.wait_empty())
+        await self._unless_hurried(empty, _LINKS_CLOSE_WITHIN_S)
         self._server.should_exit = True
         await serving
         await self._unless_hurried(self._stop_workers(working), _WORKERS_STOP_WITHIN_S)

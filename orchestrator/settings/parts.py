@@ -19,6 +19,7 @@ from orchestrator.sessions.rules import DEFAULT_INSTRUCTIONS, SessionRules
 from orchestrator.settings.agreement import consistency_rules
 from orchestrator.settings.schema import Flow, IceServer, Quota, Server, Settings
 from orchestrator.transports import call
+from orchestrator.transports.rpc.door import GrpcOptions
 from orchestrator.transports.server import ServerOptions
 from orchestrator.wire.session import Session
 
@@ -137,6 +138,19 @@ def server_options(server: Server) -> ServerOptions:
     return ServerOptions(
         ping_s=server.ping_s,
         compression=server.compression,
+        certificate=server.tls.cert if server.tls else None,
+        certificate_key=server.tls.key if server.tls else None,
+    )
+
+
+def grpc_options(server: Server) -> GrpcOptions | None:
+    """Returns where and how gRPC is spoken; None where it is not. The certificate is that of the HTTP port."""
+    if server.grpc is None:
+        return None
+    return GrpcOptions(
+        host=server.grpc.host,
+        port=server.grpc.port,
+        ping_s=server.ping_s,
         certificate=server.tls.cert if server.tls else None,
         certificate_key=server.tls.key if server.tls else None,
     )

@@ -22,6 +22,7 @@ from orchestrator.telemetry.options import LanguageModel, TelemetrySettings
 from orchestrator.transports.auth import MAX_INITIAL_BYTES, SecretBook
 from orchestrator.transports.call import MAX_UNREAD, MAX_UNREAD_BYTES
 from orchestrator.transports.outbox import MAX_TOLD, MAX_TOLD_BYTES
+from orchestrator.transports.rpc.door import RpcDoor
 from orchestrator.transports.webrtc import CallDoor
 from orchestrator.transports.websocket import WebSocketDoor
 from orchestrator.workers.pool import WorkerPool
@@ -45,6 +46,7 @@ class ServerParts:
     calls: CallDoor
     secrets: SecretBook
     recorder: SessionRecorder | None
+    streams: RpcDoor | None = None
 
 
 def telemetry_settings(settings: Settings) -> TelemetrySettings:
@@ -93,10 +95,10 @@ def watch_server(telemetry: "Telemetry", parts: ServerParts, settings: Settings)
     )
     telemetry.prepare(buffers.register_sessions(inventory, parts.registry, bounds))
     buffers.register_jobs(inventory, parts.dispatcher, queue_bounds(settings))
-    most_links = server.max_links
-    buffers.register_held(inventory, "links", lambda: (parts.links.links, 0, 0), most_links, 0)
+    most_links = 2 * server.max_links  # WebSockets, and streams of RPC
+    buffers.register_held(inventory, "links", lambda: (_links(parts), 0, 0), most_links, 0)
     buffers.register_held(
-        inventory, "told", parts.links.told, most_links * MAX_TOLD, most_links * MAX_TOLD_BYTES
+        inventory, "told", lambda: _told(parts), most_links * MAX_TOLD, most_links * MAX_TOLD_BYTES
     )
     most_calls = server.max_sessions
     buffers.register_held(
@@ -120,9 +122,20 @@ def watch_server(telemetry: "Telemetry", parts: ServerParts, settings: Settings)
     telemetry.watch(readings.jobs(parts.dispatcher))
     telemetry.watch(readings.workers(lambda: list(_workers(parts.pool))))
     telemetry.watch(
-        readings.sessions(parts.registry, inventory, lambda: parts.links.links, lambda: parts.calls.calls)
+        readings.sessions(parts.registry, inventory, lambda: _links(parts), lambda: parts.calls.calls)
     )
     return inventory
+
+
+def _links(parts: ServerParts) -> int:
+    return parts.links.links + (parts.streams.links if parts.streams else 0)
+
+
+def _told(parts: ServerParts) -> tuple[int, int, int]:
+    """Returns the private messages that wait on the links of all doors: how many, their bytes, and none lost."""
+    doors = (parts.links, parts.streams) if parts.streams else (parts.links,)
+    told = [door.told() for door in doors]
+    return sum(count for count, _, _ in told), sum(size for _, size, _ in told), 0
 
 
 def _waiting(recorder: SessionRecorder) -> tuple[int, int, int]:

@@ -25,6 +25,7 @@ from orchestrator.transports.auth import MAX_INITIAL_BYTES
 from orchestrator.transports.border import MAX_BODY_BYTES
 from orchestrator.transports.entrance import Entrance
 from orchestrator.transports.refusals import NO_CACHE, Refusal
+from orchestrator.transports.rpc.door import RpcDoor
 from orchestrator.transports.websocket import WebSocketDoor
 from orchestrator.wire import update
 from orchestrator.wire.session import Session
@@ -102,6 +103,7 @@ class Doors:
     requests: Requests | None = None
     directory: SessionDirectory | None = None
     dispatcher: Dispatcher | None = None
+    rpc: RpcDoor | None = None
 
 
 class ExpiresAfter(BaseModel):

@@ -3,12 +3,28 @@
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 from orchestrator.errors import Overloaded
 from orchestrator.transports.outbox import Closing
 
+SHUTTING_DOWN = Closing(1012, "The server is shutting down; connect again in a moment.")
+
 _RETRY_AFTER_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class GrpcOptions:
+    """Where and how gRPC is spoken. `ping_s`: how often a silent connection is pinged, and how long it may take to
+    answer. With a certificate it is spoken over TLS."""
+
+    host: str = "127.0.0.1"
+    port: int = 0
+    ping_s: float = 20.0
+    certificate: Path | None = None
+    certificate_key: Path | None = None
 
 
 class OpenLink(Protocol):
@@ -66,10 +82,10 @@ class RpcDoor:
             if not self._links:
                 self._empty.set()
 
-    def close(self, closing: Closing) -> None:
-        """Ends every link, after what it has yet to send."""
+    def close(self) -> None:
+        """Ends every link, after what it has yet to send: the server is going."""
         for link in tuple(self._links.values()):
-            link.close(closing.code, closing.reason)
+            link.close(SHUTTING_DOWN.code, SHUTTING_DOWN.reason)
 
     async def wait_empty(self) -> None:
         """Returns once no link is open. Cancelling loses nothing."""

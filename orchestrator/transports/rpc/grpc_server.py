@@ -7,7 +7,6 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn, TypeVar
 
@@ -22,7 +21,7 @@ from orchestrator.sessions.links import SessionDirectory
 from orchestrator.transports.entrance import Entrance
 from orchestrator.transports.outbox import Closing
 from orchestrator.transports.routes import Readiness
-from orchestrator.transports.rpc.door import RpcDoor
+from orchestrator.transports.rpc.door import GrpcOptions, RpcDoor
 from orchestrator.transports.rpc.health import Health
 from orchestrator.transports.rpc.interceptors import (
     Authenticating,
@@ -34,7 +33,7 @@ from orchestrator.transports.rpc.interceptors import (
 )
 from orchestrator.transports.rpc.link import CLOSE_WITHIN_S
 from orchestrator.transports.rpc.service import SERVICE, Caller, Service
-from orchestrator.transports.rpc.statuses import INTERNAL, SHUTTING_DOWN, LinkClosed, Status, status_of
+from orchestrator.transports.rpc.statuses import INTERNAL, LinkClosed, Status, status_of
 from orchestrator.transports.rpc.v1 import chorale_pb2 as pb
 from orchestrator.transports.server import MAX_MESSAGE_BYTES
 
@@ -48,6 +47,9 @@ STREAMS_OF_A_CONNECTION = 128
 _SPARE_CALLS = 64
 """Calls that may run beside the links."""
 
+_CALLS_END_WITHIN_S = 0.5
+"""Calls that are no links: short ones, and those that watch how healthy the server is."""
+
 _PING_NO_FASTER_MS = 10_000
 _HANDSHAKE_WITHIN_MS = 10_000
 _IDLE_MS = 300_000
@@ -57,18 +59,6 @@ _IDENTITY_ONLY = 1
 Request = TypeVar("Request", bound=Message)
 Reply = TypeVar("Reply", bound=Message)
 Result = TypeVar("Result")
-
-
-@dataclass(frozen=True, slots=True)
-class GrpcOptions:
-    """Where and how gRPC is spoken. `ping_s`: how often a silent connection is pinged, and how long it may take to
-    answer. With a certificate it is spoken over TLS."""
-
-    host: str = "127.0.0.1"
-    port: int = 0
-    ping_s: float = 20.0
-    certificate: Path | None = None
-    certificate_key: Path | None = None
 
 
 class GrpcServer:
@@ -132,11 +122,17 @@ class GrpcServer:
         return port
 
     async def stop(self, grace_s: float) -> None:
-        """Ends every link after what it has yet to send, and every call in `grace_s`. Idempotent."""
-        self._door.close(SHUTTING_DOWN)
-        if (server := self._server) is not None:
-            self._server = None
-            await server.stop(grace_s)
+        """Ends every link after what it has yet to send, in `grace_s`; then every other call. Idempotent."""
+        server, self._server = self._server, None
+        if server is None:
+            return
+        self._door.close()
+        try:
+            async with asyncio.timeout(grace_s):
+                await self._door.wait_empty()
+        except TimeoutError:
+            log.warning("clients did not take the end of their streams", extra={"links": self._door.links})
+        await server.stop(_CALLS_END_WITHIN_S)
 
 
 def _read(*paths: Path) -> list[bytes]:

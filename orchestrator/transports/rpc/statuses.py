@@ -49,8 +49,6 @@ _TO_HTTP = {
 _OF_CLOSE_CODE = {1000: OK, 1001: OK, 1008: "RESOURCE_EXHAUSTED", 1012: "UNAVAILABLE", 1013: "UNAVAILABLE"}
 """1001 is the session's own end: nothing of it follows, and coming back would not help."""
 
-SHUTTING_DOWN = Closing(1012, "The server is shutting down; connect again in a moment.")
-
 
 class LinkClosed(ChoraleError):
     """The server has ended a stream whose session may go on."""

@@ -14,8 +14,8 @@ from orchestrator.clock import MonotonicClock
 from orchestrator.observability.instrument import RequestRecord
 from orchestrator.transports.auth import Gate, KeyRing, SecretBook
 from orchestrator.transports.entrance import Entrance
-from orchestrator.transports.rpc.door import RpcDoor
-from orchestrator.transports.rpc.grpc_server import GrpcOptions, GrpcServer
+from orchestrator.transports.rpc.door import GrpcOptions, RpcDoor
+from orchestrator.transports.rpc.grpc_server import GrpcServer
 from orchestrator.transports.rpc.v1 import chorale_pb2 as pb
 from orchestrator.transports.rpc.v1 import chorale_pb2_grpc as pb_grpc
 from tests.transports.fake_sessions import FakeDirectory, FakeSession
