@@ -23,6 +23,7 @@ from orchestrator.transports.entrance import Entrance
 from orchestrator.transports.http import make_app
 from orchestrator.transports.page import read_page
 from orchestrator.transports.routes import Doors, Metrics, ServiceCondition, WorkerCondition
+from orchestrator.transports.rpc.door import RpcDoor
 from orchestrator.transports.server import Server, ServerOptions, listen, make_server
 from orchestrator.transports.websocket import WebSocketDoor
 from tests.transports.fake_sessions import DEFAULTS, FakeDirectory, FakeSession
@@ -70,6 +71,7 @@ class House:
     entrance: Entrance
     door: WebSocketDoor
     app: ASGIApp
+    streams: RpcDoor
 
     def client(self, **headers: str) -> httpx.AsyncClient:
         """A client that needs no socket."""
@@ -95,9 +97,22 @@ def build(
     calls, readiness = FakeCalls(directory), FakeReadiness()
     entrance = Entrance(Gate(ring, SecretBook(max_secrets)), origins, hosts, clock)
     door = WebSocketDoor(directory, entrance, max_links)
-    doors = Doors(entrance, door, calls, readiness, DEFAULTS, 3_600, clock, metrics, requests)
+    streams = RpcDoor(max_links)
+    doors = Doors(
+        entrance,
+        door,
+        calls,
+        readiness,
+        DEFAULTS,
+        3_600,
+        clock,
+        metrics,
+        requests,
+        directory,
+        rpc=streams,
+    )
     app = make_app(doors, read_page(page) if page else {})
-    return House(directory, calls, readiness, entrance, door, app)
+    return House(directory, calls, readiness, entrance, door, app, streams)
 
 
 @dataclass
@@ -142,7 +157,7 @@ async def serving(house: House, options: ServerOptions | None = None) -> AsyncIt
     finally:
         server.should_exit = True
         await task
-    assert house.door.links == 0
+    assert house.door.links == house.streams.links == 0
 
 
 def against(

@@ -3,14 +3,19 @@
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from orchestrator.errors import Overloaded
+from orchestrator.transports.auth import Principal
 from orchestrator.transports.outbox import Closing
 
 SHUTTING_DOWN = Closing(1012, "The server is shutting down; connect again in a moment.")
+
+principal: ContextVar[Principal] = ContextVar("principal")
+"""Who calls; set for every call whose key was good."""
 
 _RETRY_AFTER_S = 5.0
 

@@ -21,7 +21,7 @@ from orchestrator.sessions.links import SessionDirectory
 from orchestrator.transports.entrance import Entrance
 from orchestrator.transports.outbox import Closing
 from orchestrator.transports.routes import Readiness
-from orchestrator.transports.rpc.door import GrpcOptions, RpcDoor
+from orchestrator.transports.rpc.door import GrpcOptions, RpcDoor, principal
 from orchestrator.transports.rpc.health import Health
 from orchestrator.transports.rpc.interceptors import (
     Authenticating,
@@ -29,7 +29,6 @@ from orchestrator.transports.rpc.interceptors import (
     Handler,
     Telling,
     headers_of,
-    principal,
 )
 from orchestrator.transports.rpc.link import CLOSE_WITHIN_S
 from orchestrator.transports.rpc.service import SERVICE, Caller, Service
@@ -122,7 +121,8 @@ class GrpcServer:
         return port
 
     async def stop(self, grace_s: float) -> None:
-        """Ends every link after what it has yet to send, in `grace_s`; then every other call. Idempotent."""
+        """Ends every link after what it has yet to send, in `grace_s`; then every other call. Idempotent. Cancelling it
+        ends all of them now."""
         server, self._server = self._server, None
         if server is None:
             return
@@ -132,7 +132,8 @@ class GrpcServer:
                 await self._door.wait_empty()
         except TimeoutError:
             log.warning("clients did not take the end of their streams", extra={"links": self._door.links})
-        await server.stop(_CALLS_END_WITHIN_S)
+        finally:
+            await server.stop(_CALLS_END_WITHIN_S)
 
 
 def _read(*paths: Path) -> list[bytes]:

@@ -6,23 +6,19 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import aclosing, contextmanager
-from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import grpc
 
 from orchestrator.errors import ChoraleError
 from orchestrator.observability.instrument import RequestRecord, Requests
-from orchestrator.transports.auth import Principal
 from orchestrator.transports.entrance import Entrance
+from orchestrator.transports.rpc.door import principal
 from orchestrator.transports.rpc.statuses import OK, http_status, status_of
 
 log = logging.getLogger(__name__)
 
 HEALTH = "/grpc.health.v1.Health/"
-
-principal: ContextVar[Principal] = ContextVar("principal")
-"""Who calls; set for every call that `Authenticating` lets pass."""
 
 # gRPC's own types leave open what a behaviour takes and gives: it depends on the method.
 Context = grpc.aio.ServicerContext[Any, Any]
