@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 import signal
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, ClassVar
@@ -234,6 +235,8 @@ class Application:
         options = grpc_options(self._settings.server)
         if options is None:
             return
+        # What its core writes to the standard error by itself, for every odd request, is told as statuses too.
+        os.environ.setdefault("GRPC_VERBOSITY", "NONE")
         from orchestrator.transports.rpc.grpc_server import GrpcServer
 
         grpc = GrpcServer(options, self._streams, self._entrance, self._registry, self, self._telemetry)

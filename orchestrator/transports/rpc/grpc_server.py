@@ -154,6 +154,8 @@ def _channel_options(ping_s: float) -> list[tuple[str, int]]:
         ("grpc.http2.min_recv_ping_interval_without_data_ms", _PING_NO_FASTER_MS),
         ("grpc.server_handshake_timeout_ms", _HANDSHAKE_WITHIN_MS),
         ("grpc.max_connection_idle_ms", _IDLE_MS),
+        # What a stream may send ahead stays 64 KiB; measuring the line would let it grow to megabytes for each.
+        ("grpc.http2.bdp_probe", 0),
         ("grpc.so_reuseport", 0),
         # A message of a kilobyte may be a megabyte unpacked: what is compressed is refused.
         ("grpc.compression_enabled_algorithms_bitset", _IDENTITY_ONLY),

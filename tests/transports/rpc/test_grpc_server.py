@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from typing import Any
 
 import grpc
 
@@ -249,7 +250,7 @@ def test_watch_sends_events_and_speech_only_where_it_is_wanted() -> None:
         session.emit("a")
         session.speak(b"\1\0" * 10)
         session.emit("b")
-        numbers = {}
+        numbers: dict[bool, list[int]] = {}
         for speech in (False, True):
             asked = pb.WatchRequest(
                 session_id=opened.session_id, secret=opened.secret, after=0, speech=speech
@@ -271,7 +272,7 @@ def test_requests_open_show_and_end_a_session() -> None:
         opened = await running.stub.Create(pb.CreateRequest(model="m", session='{"instructions":"x"}'))
         session = running.session
         session.emit("a")
-        named = {"session_id": opened.session_id, "secret": opened.secret}
+        named: dict[str, Any] = {"session_id": opened.session_id, "secret": opened.secret}
         got = await running.stub.Get(pb.GetRequest(**named))
         assert (json.loads(got.session)["instructions"], got.last) == ("x", 1)
         call = running.stub.Watch(pb.WatchRequest(**named))
@@ -309,7 +310,7 @@ def test_send_stops_at_the_first_event_that_is_refused() -> None:
     async def test(running: Running) -> None:
         opened = await running.create()
         session = running.session
-        named = {"session_id": opened.session_id, "secret": opened.secret}
+        named: dict[str, Any] = {"session_id": opened.session_id, "secret": opened.secret}
         bad = '{"type":"nope","event_id":"e7"}'
         reply = await running.stub.Send(pb.SendRequest(events=[COMMIT, bad, COMMIT], **named))
         assert (reply.accepted, len(session.submitted)) == (1, 1)
@@ -332,7 +333,7 @@ def test_secret_is_needed_and_nothing_tells_what_is_wrong() -> None:
             (opened.session_id, ""), (opened.session_id, "x"), ("sess_none", opened.secret), ("", ""),
             (opened.session_id, opened.secret + "x" * 100_000),
         ):  # fmt: skip
-            named = {"session_id": session_id, "secret": secret}
+            named: dict[str, Any] = {"session_id": session_id, "secret": secret}
             answers = [
                 await refused(running.stub.Get(pb.GetRequest(**named))),
                 await refused(running.stub.End(pb.EndRequest(**named))),
