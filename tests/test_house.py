@@ -43,6 +43,7 @@ SHELLS = (
     "modalities/adapters/*",
 )
 HEARTS_AMONG_SHELLS = (
+    "orchestrator/transports/attempts.py",
     "orchestrator/transports/auth.py",
     "orchestrator/transports/cursor.py",
     "orchestrator/transports/inlet.py",
@@ -52,6 +53,7 @@ HEARTS_AMONG_SHELLS = (
     "orchestrator/transports/rtp_order.py",
     "orchestrator/transports/rtp_placement.py",
     "orchestrator/transports/rtp_reception.py",
+    "orchestrator/transports/signed_secret.py",
     "orchestrator/transports/tracks.py",
     "orchestrator/workers/stillness.py",
     "orchestrator/workers/supervision.py",

@@ -63,6 +63,8 @@ class SessionRunner:
     ) -> None:
         self.call_id: str | None = None
         self.tenant = tenant
+        self.key_id = ""
+        """By which key it was opened."""
         self.make_room: Callable[[], None] = lambda: None
         """Called when the log has grown, whose size the store knows by then."""
         self._secret = secret
@@ -183,6 +185,11 @@ class SessionRunner:
     def end(self, reason: str) -> None:
         """End now; transcripts in flight still reach the conversation."""
         self._inbox.put_nowait(on.EndAsked(reason))
+
+    def expel(self, reason: str) -> None:
+        """End now; its links are closed as those of one who may not be here."""
+        self._close_links(1008, reason)
+        self.end(reason)
 
     async def run(self) -> None:
         """Lives until the session has ended. Cancelling it ends the session at once. `close` comes after it."""

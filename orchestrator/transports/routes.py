@@ -24,7 +24,9 @@ from orchestrator.transports import partial
 from orchestrator.transports.auth import MAX_INITIAL_BYTES
 from orchestrator.transports.border import MAX_BODY_BYTES
 from orchestrator.transports.entrance import Entrance
-from orchestrator.transports.refusals import NO_CACHE, Refusal
+from orchestrator.transports.proxies import Proxies
+from orchestrator.transports.refusals import NO_CACHE, Refusal, ShuttingDown
+from orchestrator.transports.signed_secret import MAX_USES
 from orchestrator.transports.websocket import WebSocketDoor
 from orchestrator.wire import update
 from orchestrator.wire.session import Session
@@ -89,7 +91,8 @@ class Metrics(Protocol):
 class Doors:
     """What the routes stand before. `defaults` is the server's own session, `max_session_s` how long one lives.
     `metrics` is None where none are served; `requests` is told of every HTTP request. `directory` and `dispatcher` are
-    for doors that open sessions, or have work done, by themselves; without them those are not there."""
+    for doors that open sessions, or have work done, by themselves; without them those are not there. `proxies` are
+    those whose word about who asks is taken; None: nobody's."""
 
     entrance: Entrance
     websocket: WebSocketDoor
@@ -102,6 +105,7 @@ class Doors:
     requests: Requests | None = None
     directory: SessionDirectory | None = None
     dispatcher: Dispatcher | None = None
+    proxies: Proxies | None = None
 
 
 class ExpiresAfter(BaseModel):
@@ -111,11 +115,19 @@ class ExpiresAfter(BaseModel):
     seconds: int = Field(default=600, ge=10, le=7_200)
 
 
+class SecretExtension(BaseModel):
+    """What only this server knows of client secrets. `uses`: how many sessions and calls, or other work, it begins;
+    null is as many as its holder likes."""
+
+    uses: int | None = Field(default=None, ge=1, le=MAX_USES)
+
+
 class SecretRequest(BaseModel):
     """The body of ``POST /v1/realtime/client_secrets``."""
 
     expires_after: ExpiresAfter = ExpiresAfter()
     session: dict[str, object] | None = None
+    chorale: SecretExtension = SecretExtension()
 
 
 class Routes:
@@ -150,21 +162,22 @@ class Routes:
         expires_at = now_s + int(self._doors.max_session_s)
         effective = update.initial(ids.random_id("sess"), None, expires_at, self._doors.defaults, initial)
         lifetime_s = asked.expires_after.seconds
-        secret = self._doors.entrance.gate.secrets.make(
-            principal, initial, lifetime_s, self._doors.clock.now_us()
-        )
+        uses = asked.chorale.uses or 0
+        secret = self._doors.entrance.make_secret(principal, initial, lifetime_s, uses)
         answer = {"value": secret.value, "expires_at": now_s + lifetime_s, "session": effective}
         return Response(msgspec.json.encode(answer), media_type="application/json", headers=NO_CACHE)
 
     async def calls(self, request: Request) -> Response:
         """Takes an SDP offer, answers with the server's own and the call's address."""
-        principal = self._doors.entrance.admit_new(request.headers)
+        entrance = self._doors.entrance
+        principal = entrance.admit(request.headers)
+        if entrance.is_closed:
+            raise ShuttingDown
         offer, session = await _read_offer(request)
         initial = partial.overlay(principal.initial, session)
         model = partial.model(request.query_params.get("model"))
-        with logs.bind(tenant=principal.tenant):
-            traceparent = request.headers.get("traceparent")
-            asked = SessionRequest(principal.tenant, principal.tier, model, initial, traceparent)
+        with logs.bind(tenant=principal.tenant), entrance.beginning(principal):
+            asked = principal.request(model, initial, request.headers.get("traceparent"))
             call_id, answer = await self._doors.calls.answer(offer, asked)
         headers = {"Location": f"{CALLS}/{call_id}", **NO_CACHE}
         return Response(answer, 201, headers, media_type="application/sdp")

@@ -16,13 +16,13 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from orchestrator.clock import seconds
 from orchestrator.errors import ChoraleError, Overloaded, SessionClosed, WireError
 from orchestrator.observability import logs
-from orchestrator.sessions.links import LinkKind, SessionDirectory, SessionPort, SessionRequest
+from orchestrator.sessions.links import LinkKind, SessionDirectory, SessionPort
 from orchestrator.transports import partial
 from orchestrator.transports.auth import SELECTED_SUBPROTOCOL, Principal, offered_subprotocols
-from orchestrator.transports.entrance import Entrance
+from orchestrator.transports.entrance import Entrance, Inside
 from orchestrator.transports.inlet import SLICE_BYTES, Inlet
 from orchestrator.transports.outbox import Closing
-from orchestrator.transports.refusals import ShuttingDown, refuse
+from orchestrator.transports.refusals import refuse
 from orchestrator.transports.server import connection_of
 from orchestrator.transports.websocket_link import WebSocketLink
 from orchestrator.wire import codec
@@ -96,12 +96,19 @@ class WebSocketDoor:
 
     async def serve(self, websocket: WebSocket) -> None:
         """Handles one connection from upgrade to end. Whatever is refused is refused before the upgrade, as HTTP."""
-        try:
-            principal, joined = self._enter(websocket)
-        except ChoraleError as error:
-            await websocket.send_denial_response(refuse(error))
-            return
+        with contextlib.ExitStack() as place:
+            try:
+                principal = self._admit(websocket)
+                inside = place.enter_context(self._entrance.link(principal))
+                joined = self._enter(websocket, principal)
+            except ChoraleError as error:
+                await websocket.send_denial_response(refuse(error))
+                return
+            await self._hold(websocket, principal, inside, joined)
+
+    async def _hold(self, websocket: WebSocket, principal: Principal, inside: Inside, joined: Joined) -> None:
         link = WebSocketLink(connection_of(websocket.scope), joined.session, joined.kind)
+        inside.close = link.close
         self._links[link.id] = link
         self._empty.clear()
         try:
@@ -113,29 +120,32 @@ class WebSocketDoor:
             if not self._links:
                 self._empty.set()
 
-    def _enter(self, websocket: WebSocket) -> tuple[Principal, Joined]:
-        """Checks who asks and finds or opens the session. Raises `ChoraleError`."""
-        headers, query = websocket.headers, websocket.query_params
+    def _admit(self, websocket: WebSocket) -> Principal:
+        """Checks who asks. Raises `ChoraleError`."""
+        headers = websocket.headers
         self._entrance.check_host(headers)
         self._entrance.check_page(headers)
         principal = self._entrance.admit(headers)
         if self.links >= self._max_links:
             raise Overloaded("too many connections are open", _RETRY_AFTER_S)
+        return principal
+
+    def _enter(self, websocket: WebSocket, principal: Principal) -> Joined:
+        """Finds or opens the session. Raises `ChoraleError`."""
+        headers, query = websocket.headers, websocket.query_params
         if call_id := query.get("call_id"):
             session = self._directory.by_call(call_id, principal.tenant)
-            return principal, Joined(session, LinkKind.SIDEBAND, opened=False)
+            return Joined(session, LinkKind.SIDEBAND, opened=False)
         if session_id := query.get("session_id"):
             session = self._directory.by_id(session_id, query.get("secret", ""), principal.tenant)
-            return principal, Joined(session, LinkKind.WEBSOCKET, opened=False)
-        if self._entrance.is_closed:
-            raise ShuttingDown
+            return Joined(session, LinkKind.WEBSOCKET, opened=False)
         initial = principal.initial
         if query.get("intent") == "transcription":
             initial = partial.transcription(initial)
         model, traceparent = partial.model(query.get("model")), headers.get("traceparent")
-        request = SessionRequest(principal.tenant, principal.tier, model, initial, traceparent)
-        session = self._directory.open(request, LinkKind.WEBSOCKET)
-        return principal, Joined(session, LinkKind.WEBSOCKET, opened=True)
+        with self._entrance.beginning(principal):
+            session = self._directory.open(principal.request(model, initial, traceparent), LinkKind.WEBSOCKET)
+        return Joined(session, LinkKind.WEBSOCKET, opened=True)
 
     async def _join(self, websocket: WebSocket, link: WebSocketLink, joined: Joined) -> None:
         """Upgrades, attaches, serves, detaches. On every path the session is let go."""
