@@ -279,7 +279,7 @@ def test_client_secret_cannot_make_another() -> None:
 
 
 def test_client_secrets_are_bounded_and_the_refusal_says_until_when() -> None:
-    """Over the tenant's share of sessions to be kept: 503 with Retry-After. One that is kept already costs nothing more,
+    """Over the tenant's share of sessions to be kept: 503 with Retry-After. One that is kept already costs no more,
     nor does a secret without any."""
 
     async def test(house: House, client: httpx.AsyncClient) -> None:

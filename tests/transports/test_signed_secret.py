@@ -66,7 +66,7 @@ def test_seal_opens_nothing_of_which_a_byte_was_changed(position: int, change: i
     ],
 )
 def test_seal_opens_no_other_spelling(change: Callable[[str], str]) -> None:
-    """Cut, prolonged, padded, or with letters that a decoder might pass over: it is another secret, and worth nothing."""
+    """Cut, prolonged, padded, or with letters that a decoder might pass over: it is another, and worth nothing."""
     secret = Seal(KEY).close(CLAIMS)
     assert Seal(KEY).open(change(secret)) is None
 
