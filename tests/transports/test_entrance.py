@@ -16,7 +16,7 @@ from orchestrator.transports.auth import LOCAL, Gate, Key, KeyRing, Principal, S
 from orchestrator.transports.entrance import KEY_WITHDRAWN, Entrance
 from orchestrator.transports.proxies import Caller, Proxies, calling
 from orchestrator.transports.refusals import Refusal, ShuttingDown
-from tests.transports.running import Running, against, build, closed, heard, refusal
+from tests.transports.running import Running, against, build, closed, heard, refusal, until
 from tests.transports.test_http import CALLS, OFFER, SDP, error_of, with_client
 
 ACME = Principal("acme", Tier.GOLD, allowance=Allowance(sessions=2, links=2))
@@ -233,6 +233,7 @@ def test_websockets_of_a_tenant_are_bounded_before_a_session_is_opened() -> None
             assert len(running.house.directory.sessions) == 2
             async with running.connect(key="sk-lab") as other:
                 await heard(other)
+        await until(lambda: running.house.door.links == 0)
         async with running.connect(key="sk-acme") as again:
             await heard(again)
 
