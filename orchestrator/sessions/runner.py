@@ -29,6 +29,7 @@ from orchestrator.sessions.links import Link, LogEntry, LoggedEvent
 from orchestrator.sessions.pieces import Pieces
 from orchestrator.sessions.playouts import Playouts
 from orchestrator.sessions.rules import SessionRules
+from orchestrator.sessions.secrecy import for_holders, told_to
 from orchestrator.sessions.session import Session
 from orchestrator.sessions.states import Life
 from orchestrator.sessions.submitting import Submitting
@@ -70,7 +71,7 @@ class SessionRunner:
         self._dispatcher = dispatcher
         self._origin = clock.now_us()
         self._tag = event_tag(view.id)
-        self._heart = Session(view, rules, self._tag, secret, 0)
+        self._heart = Session(view, rules, self._tag, 0)
         self._inbox = Inbox()
         self._log: OutputLog[LogEntry] = OutputLog(*log_bounds)
         self._links: dict[str, Link] = {}
@@ -312,15 +313,19 @@ class SessionRunner:
             case do.Emit():
                 if type(effect.event) is wire.AudioDone:
                     self._end_sound(effect.event.item_id)
-                data = codec.encode(effect.event, f"event_{self._tag}_{self._log.last + 1}")
-                self._log.append(LoggedEvent(data), len(data))
+                event_id = f"event_{self._tag}_{self._log.last + 1}"
+                entry = LoggedEvent(codec.encode(effect.event, event_id))
+                if type(effect.event) is wire.SessionUpdated:
+                    entry = for_holders(entry, effect.event, event_id, self._secret)
+                self._log.append(entry, entry.size)
             case do.EmitAudio():
                 self._emit_audio(effect)
             case do.Tell():
                 reader = self._links.get(effect.link_id) or self._askers.get(effect.link_id)
                 if reader is not None:
                     self._told += 1
-                    reader.tell(codec.encode(effect.event, f"event_{self._tag}_p{self._told}"))
+                    event = told_to(reader, effect.event, self._secret)
+                    reader.tell(codec.encode(event, f"event_{self._tag}_p{self._told}"))
             case do.Start():
                 self._jobs.start(effect.job, self._watch.number)
             case do.Cancel():

@@ -58,10 +58,9 @@ _EXPIRED = "Your session hit the maximum duration of {} minutes."
 class Session:
     """One conversation and its state, from the first link to the last word."""
 
-    def __init__(self, view: SessionView, rules: SessionRules, tag: str, secret: str, now: int) -> None:
+    def __init__(self, view: SessionView, rules: SessionRules, tag: str, now: int) -> None:
         self.view = view
         self._rules = rules
-        self._secret = secret
         self._out = Outbound(view.id, IdSequence(tag), rules)
         self._conversation = Conversation(rules.max_items)
         self._turns = TurnWindow(rules.window_us)
@@ -366,7 +365,8 @@ class Session:
         )
         self._type_settled = True
         if view.chorale is not UNSET:
-            view = structs.replace(view, chorale=structs.replace(view.chorale, secret=self._secret))
+            # There is one; what it is, the shell adds for those who may know.
+            view = structs.replace(view, chorale=structs.replace(view.chorale, secret=""))
         self.view = self._speaker.view = self._checker.view = self._editor.view = view
         self._out.emit(wire.SessionUpdated(view))
         self._listener.configure(view)
