@@ -28,10 +28,10 @@ _ANY_PATH = ("/{path:path}",)
 _PREFLIGHT = {
     "Access-Control-Allow-Methods": "POST, GET",
     "Access-Control-Allow-Headers": "authorization, content-type, openai-beta, openai-organization, openai-project, "
-    "openai-safety-identifier, x-openai-agents-sdk",
+    "openai-safety-identifier, x-openai-agents-sdk, chorale-session-secret",
     "Access-Control-Max-Age": "600",
 }
-_EXPOSED = "Location, Retry-After"
+_EXPOSED = "Location, Retry-After, Chorale-Session-Id, Chorale-Session-Secret"
 
 
 class Border:

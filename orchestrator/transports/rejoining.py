@@ -1,6 +1,7 @@
 """How a client says, at any door, which session it comes back to, that it may, and after which event it reads on."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from orchestrator.errors import WireError
 from orchestrator.ids import event_tag
@@ -13,6 +14,15 @@ SECRET_HEADER = "Chorale-Session-Secret"
 
 SECRET_SUBPROTOCOL = "chorale-session-secret."
 """What browsers put before the secret, whose WebSockets send no headers of their own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Back:
+    """A client that comes back to its session. `after`: the number of the last event that it has; None: it reads
+    on from now."""
+
+    session: SessionPort
+    after: int | None
 
 
 def shown_secret(headers: Mapping[str, str], query: Mapping[str, str]) -> str:
@@ -39,16 +49,16 @@ def reads_on(after: str | None, session: SessionPort) -> int | None:
 
 def comes_back(
     directory: SessionDirectory, headers: Mapping[str, str], query: Mapping[str, str], tenant: str | None
-) -> tuple[SessionPort, int | None] | None:
-    """Returns the session that a request comes back to, and after which number it reads on; None where it names none.
-    Raises `SessionClosed` (there is none, the secret is another, it is another tenant's) and `WireError`."""
+) -> Back | None:
+    """Returns the session that a request comes back to, and from where; None where it names none. Raises
+    `SessionClosed` (there is none, the secret is another, it is another tenant's) and `WireError`."""
     session_id = query.get("session_id")
     if not session_id:
         if "after" in query and not query.get("call_id"):
             raise WireError("invalid_value", "'after' is for a session that 'session_id' names.", "after")
         return None
     session = directory.by_id(session_id, shown_secret(headers, query), tenant)
-    return session, reads_on(query.get("after"), session)
+    return Back(session, reads_on(query.get("after"), session))
 
 
 def handed_over(session: SessionPort) -> dict[str, str]:

@@ -19,12 +19,13 @@ from orchestrator.errors import WireError
 from orchestrator.observability import logs
 from orchestrator.observability.instrument import Requests
 from orchestrator.scheduling.dispatcher import Dispatcher
-from orchestrator.sessions.links import SessionDirectory, SessionRequest
-from orchestrator.transports import partial
+from orchestrator.sessions.links import SessionDirectory, SessionPort, SessionRequest
+from orchestrator.transports import partial, rejoining
 from orchestrator.transports.auth import MAX_INITIAL_BYTES
 from orchestrator.transports.border import MAX_BODY_BYTES
 from orchestrator.transports.entrance import Entrance
 from orchestrator.transports.refusals import NO_CACHE, Refusal
+from orchestrator.transports.rejoining import Back
 from orchestrator.transports.websocket import WebSocketDoor
 from orchestrator.wire import update
 from orchestrator.wire.session import Session
@@ -35,8 +36,15 @@ CALLS = "/v1/realtime/calls"
 class CallDoor(Protocol):
     """The WebRTC door, as the HTTP routes see it (`transports.webrtc`)."""
 
-    async def answer(self, offer_sdp: str, request: SessionRequest) -> tuple[str, str]:
-        """Opens a call: returns its id and the answer. Raises `WireError` on a bad offer, `Overloaded`."""
+    async def answer(
+        self, offer_sdp: str, request: SessionRequest, back: Back | None = None
+    ) -> tuple[str, str]:
+        """Opens a call, or `back` to a session: returns its id and the answer. Raises `WireError` on a bad offer,
+        `Overloaded`, `SessionClosed`."""
+        ...
+
+    def session_of(self, call_id: str) -> SessionPort | None:
+        """Returns the session of a call that is not gone."""
         ...
 
     async def hang_up(self, call_id: str, tenant: str) -> None:
@@ -157,17 +165,28 @@ class Routes:
         return Response(msgspec.json.encode(answer), media_type="application/json", headers=NO_CACHE)
 
     async def calls(self, request: Request) -> Response:
-        """Takes an SDP offer, answers with the server's own and the call's address."""
-        principal = self._doors.entrance.admit_new(request.headers)
+        """Takes an SDP offer, answers with the server's own, the call's address and what is needed to come back."""
+        back = self._back(request)
+        admit = self._doors.entrance.admit if back is not None else self._doors.entrance.admit_new
+        principal = admit(request.headers)
         offer, session = await _read_offer(request)
         initial = partial.overlay(principal.initial, session)
         model = partial.model(request.query_params.get("model"))
         with logs.bind(tenant=principal.tenant):
             traceparent = request.headers.get("traceparent")
             asked = SessionRequest(principal.tenant, principal.tier, model, initial, traceparent)
-            call_id, answer = await self._doors.calls.answer(offer, asked)
+            call_id, answer = await self._doors.calls.answer(offer, asked, back)
         headers = {"Location": f"{CALLS}/{call_id}", **NO_CACHE}
+        if back is None and (opened := self._doors.calls.session_of(call_id)) is not None:
+            headers |= rejoining.handed_over(opened)
         return Response(answer, 201, headers, media_type="application/sdp")
+
+    def _back(self, request: Request) -> Back | None:
+        directory = self._doors.directory
+        if directory is None:
+            return None
+        tenant = self._doors.entrance.admit(request.headers).tenant
+        return rejoining.comes_back(directory, request.headers, request.query_params, tenant)
 
     async def hang_up(self, request: Request, call_id: str) -> Response:
         """Ends a call of the same tenant."""

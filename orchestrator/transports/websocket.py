@@ -128,7 +128,7 @@ class WebSocketDoor:
             after = rejoining.reads_on(query.get("after"), session)
             return principal, Joined(session, LinkKind.SIDEBAND, opened=False, after=after)
         if back := rejoining.comes_back(self._directory, headers, query, principal.tenant):
-            return principal, Joined(back[0], LinkKind.WEBSOCKET, opened=False, after=back[1])
+            return principal, Joined(back.session, LinkKind.WEBSOCKET, opened=False, after=back.after)
         if self._entrance.is_closed:
             raise ShuttingDown
         initial = principal.initial

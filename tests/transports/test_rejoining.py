@@ -11,9 +11,12 @@ from orchestrator.scheduling.job import Tier
 from orchestrator.sessions.links import LinkKind, LoggedEvent, SessionRequest
 from orchestrator.transports import rejoining
 from orchestrator.transports.auth import Key, KeyRing, Principal, digest_of
+from orchestrator.transports.rejoining import Back
 from tests.transports.fake_sessions import FakeDirectory, FakeSession
 from tests.transports.running import Running, against, build, closed, heard, open_session, refusal, say
 
+CALLS = "/v1/realtime/calls"
+OFFER = "v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\n"
 RING = KeyRing(
     [
         Key(digest_of("sk-acme"), Principal("acme", Tier.PLATINUM)),
@@ -251,8 +254,53 @@ def test_request_that_names_no_session_comes_back_to_none() -> None:
     with pytest.raises(SessionClosed):
         rejoining.comes_back(directory, {}, {"session_id": session.id}, "t")
     shown = {"chorale-session-secret": session.secret}
-    assert rejoining.comes_back(directory, shown, {"session_id": session.id, "after": "0"}, "t") == (
-        session,
-        0,
-    )
-    assert rejoining.comes_back(directory, shown, {"session_id": session.id}, None) == (session, None)
+    named = {"session_id": session.id}
+    assert rejoining.comes_back(directory, shown, {**named, "after": "0"}, "t") == Back(session, 0)
+    assert rejoining.comes_back(directory, shown, named, None) == Back(session, None)
+
+
+def test_call_comes_back_to_its_session() -> None:
+    """An offer with a session's id and secret is answered for that session, from the number that it names; what is
+    wrong is refused as for WebSockets, and nobody new is told a secret."""
+
+    async def test(running: Running) -> None:
+        house = running.house
+        async with house.client(**{"Content-Type": "application/sdp"}) as client:
+            made = await client.post(CALLS, content=OFFER)
+            (session,) = house.directory.sessions
+            assert made.headers["Chorale-Session-Id"] == session.id
+            assert made.headers["Chorale-Session-Secret"] == session.secret
+            for _ in range(3):
+                session.emit("x")
+            address = f"{CALLS}?session_id={session.id}&after="
+            secret = {"Chorale-Session-Secret": session.secret}
+            house.entrance.close()
+            back = await client.post(address + "2", content=OFFER, headers=secret)
+            assert (back.status_code, house.calls.returned) == (201, [(session, 2)])
+            assert back.headers["Location"] != made.headers["Location"]
+            assert "Chorale-Session-Secret" not in back.headers
+            for after, headers, status in (("2", {}, 404), ("4", secret, 400), ("x", secret, 400)):
+                refused = await client.post(address + after, content=OFFER, headers=headers)
+                assert refused.status_code == status
+            assert len(house.directory.sessions) == 1
+            assert (await client.post(CALLS, content=OFFER)).status_code == 503
+
+    against(test)
+
+
+def test_call_of_another_origin_may_read_what_it_needs_to_come_back() -> None:
+    """A page of another origin sends the secret in a header, and reads it in one."""
+
+    async def test(running: Running) -> None:
+        page = {"Origin": "https://app.example.com"}
+        asks = {**page, "Access-Control-Request-Method": "POST"}
+        async with running.house.client() as client:
+            preflight = await client.options(CALLS, headers=asks)
+            assert "chorale-session-secret" in preflight.headers["Access-Control-Allow-Headers"]
+            made = await client.post(
+                CALLS, content=OFFER, headers={**page, "Content-Type": "application/sdp"}
+            )
+            exposed = made.headers["Access-Control-Expose-Headers"]
+            assert "Chorale-Session-Id, Chorale-Session-Secret" in exposed
+
+    against(test, lambda: build(origins=("https://app.example.com",)))
