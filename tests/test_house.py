@@ -47,6 +47,7 @@ HEARTS_AMONG_SHELLS = (
     "orchestrator/transports/auth.py",
     "orchestrator/transports/cursor.py",
     "orchestrator/transports/inlet.py",
+    "orchestrator/transports/rejoining.py",
     "orchestrator/transports/outbox.py",
     "orchestrator/transports/outlet.py",
     "orchestrator/transports/partial.py",

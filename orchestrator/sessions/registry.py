@@ -89,6 +89,7 @@ class Registry:
         self._limiter = Limiter(FixedLimit(settings.max_sessions))
         self._sessions: dict[str, SessionRunner] = {}
         self._calls: dict[str, SessionRunner] = {}
+        self._keys: dict[str, str] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._early_of_gone = EarlyFigures()
         self._lost_of_gone = Holdings()
@@ -153,14 +154,14 @@ class Registry:
             self._places.give_back(request.tenant)
             permit.ignored(self._clock.now_us())
             raise
-        runner.key_id = request.key_id
+        self._keys[runner.id] = request.key_id
         self._adopt(runner, permit)
         return runner
 
     def withdraw(self, key_ids: frozenset[str]) -> None:
         """Ends every session that was opened by one of these keys."""
-        for runner in [one for one in self._sessions.values() if one.key_id in key_ids]:
-            runner.expel(KEY_WITHDRAWN)
+        for session_id in [session_id for session_id, key_id in self._keys.items() if key_id in key_ids]:
+            self._sessions[session_id].end(KEY_WITHDRAWN, 1008)
 
     def open_call(
         self, request: SessionRequest, session: SessionPort | None = None
@@ -263,6 +264,7 @@ class Registry:
     def _gone(self, runner: SessionRunner, permit: Permit) -> None:
         runner.close()
         self._places.give_back(runner.tenant)
+        self._keys.pop(runner.id, None)
         permit.succeeded(self._clock.now_us())
         if self._sessions.pop(runner.id, None) is not None:
             self._early_of_gone.add(runner.heart.early)

@@ -19,13 +19,14 @@ from orchestrator.errors import WireError
 from orchestrator.observability import logs
 from orchestrator.observability.instrument import Requests
 from orchestrator.scheduling.dispatcher import Dispatcher
-from orchestrator.sessions.links import SessionDirectory, SessionRequest
-from orchestrator.transports import partial
+from orchestrator.sessions.links import SessionDirectory, SessionPort, SessionRequest
+from orchestrator.transports import partial, rejoining
 from orchestrator.transports.auth import MAX_INITIAL_BYTES
 from orchestrator.transports.border import MAX_BODY_BYTES
 from orchestrator.transports.entrance import Entrance
 from orchestrator.transports.proxies import Proxies
 from orchestrator.transports.refusals import NO_CACHE, Refusal, ShuttingDown
+from orchestrator.transports.rejoining import Back
 from orchestrator.transports.signed_secret import MAX_USES
 from orchestrator.transports.websocket import WebSocketDoor
 from orchestrator.wire import update
@@ -37,8 +38,15 @@ CALLS = "/v1/realtime/calls"
 class CallDoor(Protocol):
     """The WebRTC door, as the HTTP routes see it (`transports.webrtc`)."""
 
-    async def answer(self, offer_sdp: str, request: SessionRequest) -> tuple[str, str]:
-        """Opens a call: returns its id and the answer. Raises `WireError` on a bad offer, `Overloaded`."""
+    async def answer(
+        self, offer_sdp: str, request: SessionRequest, back: Back | None = None
+    ) -> tuple[str, str]:
+        """Opens a call, or `back` to a session: returns its id and the answer. Raises `WireError` on a bad offer,
+        `Overloaded`, `SessionClosed`."""
+        ...
+
+    def session_of(self, call_id: str) -> SessionPort | None:
+        """Returns the session of a call that is not gone."""
         ...
 
     async def hang_up(self, call_id: str, tenant: str) -> None:
@@ -168,19 +176,32 @@ class Routes:
         return Response(msgspec.json.encode(answer), media_type="application/json", headers=NO_CACHE)
 
     async def calls(self, request: Request) -> Response:
-        """Takes an SDP offer, answers with the server's own and the call's address."""
+        """Takes an SDP offer, answers with the server's own, the call's address and what is needed to come back."""
         entrance = self._doors.entrance
         principal = entrance.admit(request.headers)
-        if entrance.is_closed:
+        back = self._back(request, principal.tenant)
+        if back is None and entrance.is_closed:
             raise ShuttingDown
         offer, session = await _read_offer(request)
         initial = partial.overlay(principal.initial, session)
         model = partial.model(request.query_params.get("model"))
-        with logs.bind(tenant=principal.tenant), entrance.beginning(principal):
-            asked = principal.request(model, initial, request.headers.get("traceparent"))
-            call_id, answer = await self._doors.calls.answer(offer, asked)
+        asked = principal.request(model, initial, request.headers.get("traceparent"))
+        with logs.bind(tenant=principal.tenant):
+            if back is not None:
+                call_id, answer = await self._doors.calls.answer(offer, asked, back)
+            else:
+                with entrance.beginning(principal):
+                    call_id, answer = await self._doors.calls.answer(offer, asked)
         headers = {"Location": f"{CALLS}/{call_id}", **NO_CACHE}
+        if back is None and (opened := self._doors.calls.session_of(call_id)) is not None:
+            headers |= rejoining.handed_over(opened)
         return Response(answer, 201, headers, media_type="application/sdp")
+
+    def _back(self, request: Request, tenant: str) -> Back | None:
+        directory = self._doors.directory
+        if directory is None:
+            return None
+        return rejoining.comes_back(directory, request.headers, request.query_params, tenant)
 
     async def hang_up(self, request: Request, call_id: str) -> Response:
         """Ends a call of the same tenant."""

@@ -17,7 +17,7 @@ from orchestrator.clock import seconds
 from orchestrator.errors import ChoraleError, Overloaded, SessionClosed, WireError
 from orchestrator.observability import logs
 from orchestrator.sessions.links import LinkKind, SessionDirectory, SessionPort
-from orchestrator.transports import partial
+from orchestrator.transports import partial, rejoining
 from orchestrator.transports.auth import SELECTED_SUBPROTOCOL, Principal, offered_subprotocols
 from orchestrator.transports.entrance import Entrance, Inside
 from orchestrator.transports.inlet import SLICE_BYTES, Inlet
@@ -57,11 +57,13 @@ _RETRY_AFTER_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """The session that a link joins. `opened`: it was made for this link and ends if the link never comes about."""
+    """The session that a link joins. `opened`: it was made for this link and ends if the link never comes about.
+    `after`: the number of the last event that its client has."""
 
     session: SessionPort
     kind: LinkKind
     opened: bool
+    after: int | None = None
 
 
 class WebSocketDoor:
@@ -135,10 +137,10 @@ class WebSocketDoor:
         headers, query = websocket.headers, websocket.query_params
         if call_id := query.get("call_id"):
             session = self._directory.by_call(call_id, principal.tenant)
-            return Joined(session, LinkKind.SIDEBAND, opened=False)
-        if session_id := query.get("session_id"):
-            session = self._directory.by_id(session_id, query.get("secret", ""), principal.tenant)
-            return Joined(session, LinkKind.WEBSOCKET, opened=False)
+            after = rejoining.reads_on(query.get("after"), session)
+            return Joined(session, LinkKind.SIDEBAND, opened=False, after=after)
+        if back := rejoining.comes_back(self._directory, headers, query, principal.tenant):
+            return Joined(back.session, LinkKind.WEBSOCKET, opened=False, after=back.after)
         initial = principal.initial
         if query.get("intent") == "transcription":
             initial = partial.transcription(initial)
@@ -154,14 +156,16 @@ class WebSocketDoor:
             SELECTED_SUBPROTOCOL if SELECTED_SUBPROTOCOL in offered_subprotocols(websocket.headers) else None
         )
         try:
-            await websocket.accept(chosen)
-            link.start(session.attach(link))
+            await websocket.accept(chosen, _given(session) if joined.opened else None)
+            link.start(session.attach(link, joined.after))
             attached = True
             log.info("link open", extra={"kind": joined.kind.value})
             closing = await self._serve(websocket, link, joined)
             log.info("link closed", extra={"code": closing.code if closing else None})
         except SessionClosed:
             closing = Closing(1001, SESSION_ENDED)
+        except WireError as error:  # of `attach`, which looks again at what was looked at before the upgrade
+            closing = Closing(1008, str(error))
         except OSError:
             closing = None  # the client was gone before its link came about
         finally:
@@ -195,6 +199,10 @@ class WebSocketDoor:
             for task in tasks:
                 task.cancel()
             await asyncio.wait(tasks)
+
+
+def _given(session: SessionPort) -> list[tuple[bytes, bytes]]:
+    return [(name.lower().encode(), value.encode()) for name, value in rejoining.handed_over(session).items()]
 
 
 async def _close(websocket: WebSocket, code: int, reason: str) -> None:
