@@ -77,7 +77,7 @@ class SessionRunner:
         self._links: dict[str, Link] = {}
         self._askers = Askers()
         self._playouts = Playouts(view.id, self._links, self._log)
-        self._told = self._shown = 0
+        self._told = self._shown = self._stored = 0
         self._waking = Waking(self._wake_for_words)
         self._alarm = Alarm(self._now, lambda: self._inbox.put_nowait(on.TimePassed()))
         self._pieces = Pieces()
@@ -89,7 +89,6 @@ class SessionRunner:
         self._watch = TurnWatch(view.id, int(rules.tier), self._origin, (instrument or Silent()).turn, remote)
         self._store = store or OutputStore(log_bounds[1])
         self._store.detached(view.id)
-        self._stored = 0
         self._left_at: int | None = None
         self._dispatcher.listen(view.id, self._deliver, tenant)
 
