@@ -33,11 +33,13 @@ from orchestrator.settings.parts import (
     url_of,
 )
 from orchestrator.settings.watching import ServerParts, make_telemetry, watch_server
-from orchestrator.transports.auth import Gate, SecretBook
+from orchestrator.transports.auth import Gate, KeyRing, SecretBook
 from orchestrator.transports.entrance import Entrance
 from orchestrator.transports.http import make_app
-from orchestrator.transports.key_file import read_key_file
+from orchestrator.transports.key_file import read_key_file, read_signing_key
+from orchestrator.transports.key_watch import KeyWatch, tell_in_clear
 from orchestrator.transports.page import read_page
+from orchestrator.transports.proxies import Proxies
 from orchestrator.transports.routes import Doors, ServiceCondition, WorkerCondition
 from orchestrator.transports.rpc.door import RpcDoor
 from orchestrator.transports.server import listen, make_server
@@ -90,13 +92,14 @@ class Application:
         self._serving = Serving(flow.slo_error_rate, flow.shedding, self.loop_lag.usual_s)
         listening = (self._telemetry, self._serving) if self._telemetry is not None else (self._serving,)
         told = Several(*listening)
+        self._costs = costs(settings, ring.quotas if ring else {})
         self._dispatcher = Dispatcher(
             self._pool,
             clock,
             scheduler(settings),
             Limiter(FixedLimit(flow.max_jobs)),
             instrument=told,
-            costs=costs(settings, ring.quotas if ring else {}),
+            costs=self._costs,
             instances=Instances(limit_settings(settings)),
             serving=self._serving,
         )
@@ -106,7 +109,8 @@ class Application:
         self._recorder = SessionRecorder(recording) if recording is not None else None
         self._registry = Registry(directory, clock, self._dispatcher, self._voice, self._recorder, told)
         self._registry.may_open = self._serving.may_open
-        secrets = SecretBook(server.max_secrets)
+        signing_key = read_signing_key(server.secret_file) if server.secret_file else None
+        secrets = SecretBook(server.max_secrets, signing_key)
         self._entrance = Entrance(Gate(ring, secrets), server.origins, server.hosts, clock)
         self._links = WebSocketDoor(self._registry, self._entrance, server.max_links)
         self._streams = RpcDoor(server.max_links)
@@ -126,6 +130,7 @@ class Application:
             self._telemetry,
             self._registry,
             self._dispatcher,
+            Proxies(server.proxies),
             self._streams,
         )
         self._server = make_server(make_app(doors, read_page()), server_options(server))
@@ -143,6 +148,12 @@ class Application:
                 self._streams,
             )
             self.inventory = watch_server(self._telemetry, parts, settings)
+        self._keys: KeyWatch | None = None
+        if server.key_file is not None and ring is not None:
+            tell_in_clear(ring)
+            self._keys = KeyWatch(
+                server.key_file, self._entrance, server.key_poll_s, self._use_quotas, self._withdraw
+            )
         self._stop = asyncio.Event()
         self._hurry = asyncio.Event()
 
@@ -164,6 +175,16 @@ class Application:
         told = self._serving.statistics()
         since_s = None if told.since_us is None else (self._clock.now_us() - told.since_us) / US_PER_S
         return ServiceCondition(told.service.level, told.service.degraded, since_s)
+
+    def _use_quotas(self, ring: KeyRing) -> None:
+        if self._costs is not None:
+            self._costs.set_own(ring.quotas)
+
+    def _withdraw(self, key_ids: frozenset[str]) -> None:
+        """Sends away who came by keys that are worth nothing any more (`server.revoke`)."""
+        if self._settings.server.revoke == "close":
+            self._entrance.withdraw(key_ids)
+            self._registry.withdraw(key_ids)
 
     def stop(self) -> None:
         """Ends the server: the first time after what runs has finished (`server.drain_s`), the second time at once."""
@@ -200,6 +221,10 @@ class Application:
         loop = asyncio.get_running_loop()
         for one in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(one, self.stop)
+        watching = None
+        if self._keys is not None:
+            loop.add_signal_handler(signal.SIGHUP, self._keys.look_now)
+            watching = asyncio.create_task(self._keys.run(), name="keys")
         self.loop_lag.start()
         self._dispatcher.start()
         if self._telemetry is not None:
@@ -212,10 +237,11 @@ class Application:
             await asyncio.wait({working, serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
             await self._drain()
         finally:
-            telling.cancel()
-            stopping.cancel()
+            aside = [task for task in (telling, stopping, watching) if task is not None]
+            for task in aside:
+                task.cancel()
             await self._end(serving, working)
-            await asyncio.gather(telling, stopping, return_exceptions=True)
+            await asyncio.gather(*aside, return_exceptions=True)
         for task in (working, serving):
             if not task.cancelled():
                 task.result()  # what broke by itself is not passed over
@@ -239,7 +265,15 @@ class Application:
         os.environ.setdefault("GRPC_VERBOSITY", "NONE")
         from orchestrator.transports.rpc.grpc_server import GrpcServer
 
-        grpc = GrpcServer(options, self._streams, self._entrance, self._registry, self, self._telemetry)
+        grpc = GrpcServer(
+            options,
+            self._streams,
+            self._entrance,
+            self._registry,
+            self,
+            self._telemetry,
+            Proxies(self._settings.server.proxies),
+        )
         try:
             self.grpc_port = await grpc.start()
         except OSError as error:

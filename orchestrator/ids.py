@@ -18,6 +18,11 @@ def session_secret() -> str:
     return "rs_" + secrets.token_urlsafe(32)
 
 
+def random_bytes(length: int) -> bytes:
+    """Returns bytes that nobody can guess."""
+    return secrets.token_bytes(length)
+
+
 def event_tag(session_id: str) -> str:
     """Returns what stands in all ids that a session gives: entry n of its log is ``event_<tag>_<n>``."""
     return session_id.rsplit("_", 1)[-1][-12:]

@@ -43,15 +43,18 @@ SHELLS = (
     "modalities/adapters/*",
 )
 HEARTS_AMONG_SHELLS = (
+    "orchestrator/transports/attempts.py",
     "orchestrator/transports/auth.py",
     "orchestrator/transports/cursor.py",
     "orchestrator/transports/inlet.py",
+    "orchestrator/transports/rejoining.py",
     "orchestrator/transports/outbox.py",
     "orchestrator/transports/outlet.py",
     "orchestrator/transports/partial.py",
     "orchestrator/transports/rtp_order.py",
     "orchestrator/transports/rtp_placement.py",
     "orchestrator/transports/rtp_reception.py",
+    "orchestrator/transports/signed_secret.py",
     "orchestrator/transports/tracks.py",
     "orchestrator/workers/stillness.py",
     "orchestrator/workers/supervision.py",

@@ -50,6 +50,35 @@ class Allowance:
 BOUNDLESS = Allowance()
 
 
+class Places:
+    """What each tenant has at one time of something that is bounded for all together elsewhere: one number for each
+    tenant that has any."""
+
+    def __init__(self) -> None:
+        self._taken: dict[str, int] = {}
+
+    def taken(self, tenant: str) -> int:
+        return self._taken.get(tenant, 0)
+
+    def take(self, tenant: str, most: int | None) -> bool:
+        """Takes a place, if the tenant has fewer than `most`; None is no bound. Each is given back once."""
+        taken = self.taken(tenant)
+        if most is not None and taken >= most:
+            return False
+        self._taken[tenant] = taken + 1
+        return True
+
+    def give_back(self, tenant: str) -> None:
+        """Raises `InvalidState` where none is taken."""
+        taken = self.taken(tenant)
+        if taken == 0:
+            raise InvalidState("places", "none", "a place was given back")
+        if taken == 1:
+            del self._taken[tenant]
+        else:
+            self._taken[tenant] = taken - 1
+
+
 @dataclass(slots=True)
 class ResourceUse:
     """Amounts of one resource since the start, over all tenants of a tier: let in, refused, given back unused, and used
@@ -134,6 +163,14 @@ class TenantLimits:
         """Returns what a tenant may use; of a resource that is not there, as much as it likes."""
         own = self._own.get(tenant)
         return self._by_tier.get(tier, {}) if own is None else own
+
+    def set_own(self, own: Mapping[str, Quotas]) -> None:
+        """Lets other tenants have quotas of their own, or the same other ones. Whose quotas change begins anew; what is
+        reserved of its old account is still booked there."""
+        before, self._own = self._own, dict(own)
+        changed = {tenant for tenant in before.keys() | own.keys() if before.get(tenant) != own.get(tenant)}
+        for key in [key for key in self._accounts if key[0] in changed]:
+            del self._accounts[key]
 
     def reserve(
         self, tenant: str, tier: int, needs: Mapping[Resource, int], now: int

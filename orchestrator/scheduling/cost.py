@@ -11,7 +11,7 @@ from math import ceil
 from msgspec import structs
 
 from orchestrator.flow.limiter import Refusal
-from orchestrator.flow.tenants import Hold, TenantLimits, TenantStatistics
+from orchestrator.flow.tenants import Hold, Quotas, TenantLimits, TenantStatistics
 from orchestrator.flow.token_limiter import Resource
 from orchestrator.scheduling.job import Job
 from orchestrator.scheduling.work import Replied, Reply, Report, Transcribe, Transcribed
@@ -70,6 +70,10 @@ class Costs:
                 hold.settle({Resource.LLM_TOKENS: spent}, now)
             case _:
                 hold.refund(now)
+
+    def set_own(self, own: Mapping[str, Quotas]) -> None:
+        """Lets other tenants have quotas of their own (`TenantLimits.set_own`)."""
+        self._limits.set_own(own)
 
     def statistics(self) -> TenantStatistics:
         return self._limits.statistics()

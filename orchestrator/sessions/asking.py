@@ -89,6 +89,13 @@ def already_active(response_id: str) -> WireError:
     )
 
 
+def nothing_to_cancel() -> WireError:
+    """Returns the error for a `response.cancel` while nothing runs."""
+    return WireError(
+        "response_cancel_not_active", "Cancellation failed: no active response found", "response_id"
+    )
+
+
 def _given(conversation: Conversation, given: Item | ItemReference) -> Entry | None:
     return conversation.get(given.id) if isinstance(given, ItemReference) else Entry(given, 0)
 

@@ -60,6 +60,15 @@ class FinishPlayout:
 
 
 @dataclass(frozen=True, slots=True)
+class ResumePlayout:
+    """Play what was sent of a response so far on the track that has just come, between these samples (24 kHz)."""
+
+    response_id: str
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True, slots=True)
 class FlushPlayout:
     """Stop the sound of calls at once."""
 
@@ -79,6 +88,15 @@ class NoteTurn:
 
 
 @dataclass(frozen=True, slots=True)
+class CloseLink:
+    """Close one link: another has taken its place."""
+
+    link_id: str
+    code: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class CloseLinks:
     """Close every link; the session has ended."""
 
@@ -93,8 +111,10 @@ Effect = (
     | Start
     | Cancel
     | FinishPlayout
+    | ResumePlayout
     | FlushPlayout
     | ForgetClip
     | NoteTurn
+    | CloseLink
     | CloseLinks
 )

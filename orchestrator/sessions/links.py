@@ -33,9 +33,23 @@ WITHOUT_SOUND = frozenset({LinkKind.SIDEBAND, LinkKind.EVENTS})
 
 
 class LoggedEvent(Struct, frozen=True, gc=False):
-    """A numbered event, encoded once: a JSON object with its ``event_id``. A `Struct`, as `effects.Emit`."""
+    """A numbered event, encoded once: a JSON object with its ``event_id``. A `Struct`, as `effects.Emit`.
+
+    `to_holders`: the same with the session's secret, for links whose client has it or is to have it (all but
+    SIDEBAND); None where the event shows none.
+    """
 
     data: bytes
+    to_holders: bytes | None = None
+
+    @property
+    def size(self) -> int:
+        """In bytes."""
+        return len(self.data) if self.to_holders is None else len(self.data) + len(self.to_holders)
+
+    def shown(self, kind: LinkKind) -> bytes:
+        """Returns what a link of this kind sends."""
+        return self.data if self.to_holders is None or kind is LinkKind.SIDEBAND else self.to_holders
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from orchestrator.clock import US_PER_S, Clock
 from orchestrator.errors import Overloaded, SessionClosed
 from orchestrator.flow.concurrency import FixedLimit
 from orchestrator.flow.limiter import Limiter, Permit, Refusal
+from orchestrator.flow.tenants import Places
 from orchestrator.ids import random_id, session_secret
 from orchestrator.observability import traceparent
 from orchestrator.observability.instrument import Instrument
@@ -30,7 +31,10 @@ from orchestrator.wire.update import initial
 
 log = logging.getLogger("chorale.session")
 
+KEY_WITHDRAWN = "The key has been withdrawn."
+
 _SESSIONS_A_STEP = 64
+_TENANT_RETRY_S = 5.0
 
 _NOBODYS = session_secret()
 
@@ -81,9 +85,11 @@ class Registry:
         self._recorder = recorder
         self._instrument = instrument
         self._store = OutputStore(settings.total_log_bytes)
+        self._places = Places()
         self._limiter = Limiter(FixedLimit(settings.max_sessions))
         self._sessions: dict[str, SessionRunner] = {}
         self._calls: dict[str, SessionRunner] = {}
+        self._keys: dict[str, str] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._early_of_gone = EarlyFigures()
         self._lost_of_gone = Holdings()
@@ -133,18 +139,29 @@ class Registry:
             raise Overloaded("The server is shutting down", 5.0)
         if (shed := self.may_open()) is not None:
             raise Overloaded("There is too much to do for another session now", max(1.0, shed.retry_after_s))
+        most = request.allowance.sessions
+        if not self._places.take(request.tenant, most):
+            raise Overloaded(f"All {most} sessions of this key's tenant are in use", _TENANT_RETRY_S, True)
         permit = self._limiter.acquire(self._clock.now_us())
         if isinstance(permit, Refusal):
+            self._places.give_back(request.tenant)
             raise Overloaded(
                 f"All {self._settings.max_sessions} sessions are in use", max(1.0, permit.retry_after_s)
             )
         try:
             runner = self._make(request)
         except BaseException:
+            self._places.give_back(request.tenant)
             permit.ignored(self._clock.now_us())
             raise
+        self._keys[runner.id] = request.key_id
         self._adopt(runner, permit)
         return runner
+
+    def withdraw(self, key_ids: frozenset[str]) -> None:
+        """Ends every session that was opened by one of these keys."""
+        for session_id in [session_id for session_id, key_id in self._keys.items() if key_id in key_ids]:
+            self._sessions[session_id].end(KEY_WITHDRAWN, 1008)
 
     def open_call(
         self, request: SessionRequest, session: SessionPort | None = None
@@ -246,6 +263,8 @@ class Registry:
 
     def _gone(self, runner: SessionRunner, permit: Permit) -> None:
         runner.close()
+        self._places.give_back(runner.tenant)
+        self._keys.pop(runner.id, None)
         permit.succeeded(self._clock.now_us())
         if self._sessions.pop(runner.id, None) is not None:
             self._early_of_gone.add(runner.heart.early)

@@ -25,10 +25,11 @@ from orchestrator.sessions.clips import ClipStore
 from orchestrator.sessions.holdings import Holdings, RunnerStatistics
 from orchestrator.sessions.inbox import Inbox
 from orchestrator.sessions.intake import Detector, SpeechIntake
-from orchestrator.sessions.links import Link, LogEntry, LoggedEvent
+from orchestrator.sessions.links import Link, LinkKind, LogEntry, LoggedEvent
 from orchestrator.sessions.pieces import Pieces
 from orchestrator.sessions.playouts import Playouts
 from orchestrator.sessions.rules import SessionRules
+from orchestrator.sessions.secrecy import for_holders, told_to
 from orchestrator.sessions.session import Session
 from orchestrator.sessions.states import Life
 from orchestrator.sessions.submitting import Submitting
@@ -70,14 +71,13 @@ class SessionRunner:
         self._dispatcher = dispatcher
         self._origin = clock.now_us()
         self._tag = event_tag(view.id)
-        self._heart = Session(view, rules, self._tag, secret, 0)
+        self._heart = Session(view, rules, self._tag, 0)
         self._inbox = Inbox()
         self._log: OutputLog[LogEntry] = OutputLog(*log_bounds)
         self._links: dict[str, Link] = {}
         self._askers = Askers()
-        self._playouts = Playouts(view.id, self._links)
-        self._told = 0
-        self._shown = 0
+        self._playouts = Playouts(view.id, self._links, self._log)
+        self._told = self._shown = self._stored = 0
         self._waking = Waking(self._wake_for_words)
         self._alarm = Alarm(self._now, lambda: self._inbox.put_nowait(on.TimePassed()))
         self._pieces = Pieces()
@@ -86,11 +86,9 @@ class SessionRunner:
         self._tap = recorder.open(view, rules, self._tag, secret) if recorder is not None else None
         self._intake.tap = self._tap
         self._jobs = Submitting(view.id, dispatcher, self._intake, self._clips, self._origin, self._answer)
-        told = (instrument or Silent()).turn
-        self._watch = TurnWatch(view.id, int(rules.tier), self._origin, told, remote)
+        self._watch = TurnWatch(view.id, int(rules.tier), self._origin, (instrument or Silent()).turn, remote)
         self._store = store or OutputStore(log_bounds[1])
         self._store.detached(view.id)
-        self._stored = 0
         self._left_at: int | None = None
         self._dispatcher.listen(view.id, self._deliver, tenant)
 
@@ -129,6 +127,9 @@ class SessionRunner:
             raise WireError("invalid_value", "There is no such event in this session yet.", "after")
         cursor = self._log.last if after is None else after  # what its coming sets off is for it too
         if link.id not in self._links:
+            if link.kind is LinkKind.CALL:
+                self._follow_playout()  # of the call that it takes over from
+                self._playouts.renewed()
             self._links[link.id] = link
             # At once and not by the inbox: nothing may reach a link before its session.created.
             self._take(on.LinkJoined(link.id, link.kind))
@@ -140,7 +141,9 @@ class SessionRunner:
         return max(cursor, self._log.first - 1)
 
     def detach(self, link_id: str) -> None:
-        if self._links.pop(link_id, None) is not None:
+        if link_id in self._links:
+            self._follow_playout()
+            del self._links[link_id]
             self._inbox.put_nowait(on.LinkLeft(link_id))
             if not self._links:
                 self._left_at = self._log.last
@@ -180,8 +183,10 @@ class SessionRunner:
         """Finish what runs, start nothing, end in time."""
         self._inbox.put_nowait(on.DrainAsked(self._now() + within_us))
 
-    def end(self, reason: str) -> None:
-        """End now; transcripts in flight still reach the conversation."""
+    def end(self, reason: str, code: int | None = None) -> None:
+        """End now; transcripts in flight still reach the conversation. With a `code` the links are closed by it."""
+        if code is not None:
+            self._close_links(code, reason)
         self._inbox.put_nowait(on.EndAsked(reason))
 
     async def run(self) -> None:
@@ -312,15 +317,19 @@ class SessionRunner:
             case do.Emit():
                 if type(effect.event) is wire.AudioDone:
                     self._end_sound(effect.event.item_id)
-                data = codec.encode(effect.event, f"event_{self._tag}_{self._log.last + 1}")
-                self._log.append(LoggedEvent(data), len(data))
+                event_id = f"event_{self._tag}_{self._log.last + 1}"
+                entry = LoggedEvent(codec.encode(effect.event, event_id))
+                if type(effect.event) is wire.SessionUpdated:
+                    entry = for_holders(entry, effect.event, event_id, self._secret)
+                self._log.append(entry, entry.size)
             case do.EmitAudio():
                 self._emit_audio(effect)
             case do.Tell():
                 reader = self._links.get(effect.link_id) or self._askers.get(effect.link_id)
                 if reader is not None:
                     self._told += 1
-                    reader.tell(codec.encode(effect.event, f"event_{self._tag}_p{self._told}"))
+                    event = told_to(reader, effect.event, self._secret)
+                    reader.tell(codec.encode(event, f"event_{self._tag}_p{self._told}"))
             case do.Start():
                 self._jobs.start(effect.job, self._watch.number)
             case do.Cancel():
@@ -328,6 +337,9 @@ class SessionRunner:
                 self._pieces.forget(effect.job_id)
             case do.FinishPlayout():
                 self._playouts.finish(effect.response_id)
+            case do.ResumePlayout():
+                if not self._playouts.resume(effect.response_id, effect.start, effect.stop):
+                    self._inbox.put_nowait(on.PlayoutLost(effect.response_id))
             case do.FlushPlayout():
                 self._playouts.flush()
             case do.NoteTurn():
@@ -335,6 +347,9 @@ class SessionRunner:
                 log.info("turn", extra={"session": self.id, **stages, "early": effect.times.early})
             case do.ForgetClip():
                 self._clips.forget(effect.clip)
+            case do.CloseLink():
+                if (link := self._links.pop(effect.link_id, None)) is not None:
+                    link.close(effect.code, effect.reason)
             case do.CloseLinks():
                 self._close_links(effect.code, effect.reason)
             case _:
@@ -346,8 +361,7 @@ class SessionRunner:
         self._playouts.play(effect.response_id, entry.pcm)
 
     def _end_sound(self, item_id: str) -> None:
-        entry = self._pieces.ended(item_id, f"event_{self._tag}_{self._log.last + 1}")
-        if entry is not None:
+        if (entry := self._pieces.ended(item_id, f"event_{self._tag}_{self._log.last + 1}")) is not None:
             self._log.append(entry, 128)
 
     def _deliver(self, report: Report) -> None:
@@ -380,8 +394,7 @@ class SessionRunner:
             self._wake_links()
 
     def _close_links(self, code: int, reason: str) -> None:
-        links = tuple(self._links.values())
-        self._links.clear()
-        for link in links:
+        while self._links:
+            _, link = self._links.popitem()
             link.wake()
             link.close(code, reason)

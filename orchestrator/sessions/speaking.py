@@ -8,7 +8,6 @@ from typing import Literal
 
 from msgspec import UNSET
 
-from orchestrator.errors import WireError
 from orchestrator.scheduling.work import (
     Failed,
     Replied,
@@ -18,7 +17,7 @@ from orchestrator.scheduling.work import (
     SpeechPiece,
     Spoke,
 )
-from orchestrator.sessions.asking import already_active, check_inputs, reply_work, response_shape
+from orchestrator.sessions import asking
 from orchestrator.sessions.conversation import Conversation, Entry
 from orchestrator.sessions.faltering import Faltering
 from orchestrator.sessions.figures import TurnTimes
@@ -50,7 +49,6 @@ class Speaker:
         self.mouth: Machine[Mouth, MouthEvent] = Machine("mouth", MOUTH, Mouth.SILENT)
         self.view = view
         self.playback = Playback(out)
-        self.has_call = False
         self.audio_started = False
         self.current: ResponseRun | None = None
         self._out = out
@@ -93,8 +91,8 @@ class Speaker:
     ) -> ResponseRun:
         aside = params.conversation == "none"
         if not aside and self.current is not None:
-            raise already_active(self.current.id)
-        check_inputs(params, self._conversation)
+            raise asking.already_active(self.current.id)
+        asking.check_inputs(params, self._conversation)
         run = ResponseRun(self._out.ids, self._shape(params), turn_id, automatic)
         run.times, run.params, run.asked_us = times, params, self._out.now
         if aside:
@@ -112,7 +110,7 @@ class Speaker:
             if run.id in self._params and self._conversation.is_complete():
                 params = self._params.pop(run.id)
                 run.asked_us = self._out.now
-                work = reply_work(self.view, params, self._conversation, self._conversation_id)
+                work = asking.reply_work(self.view, params, self._conversation, self._conversation_id)
                 guess = self._head_start.take(work)
                 if guess is not None:
                     self._go_on(run, guess)
@@ -143,7 +141,7 @@ class Speaker:
         return self.current is not None and self.current.id in self._params
 
     def _shape(self, params: ResponseParams) -> ResponseShape:
-        return response_shape(self.view, params, self._conversation_id, self._out.rules.speech_output)
+        return asking.response_shape(self.view, params, self._conversation_id, self._out.rules.speech_output)
 
     def fail(self, params: ResponseParams, error: wire.ErrorBody, turn_id: int) -> None:
         """Reports a turn that cannot be answered: a response that fails at once (design §11)."""
@@ -211,7 +209,7 @@ class Speaker:
         if run.message is None:
             self._showing.item(run, run.open_message())
             self._out.emit(*run.message_opened())
-        event, sentences = run.add_text(text, self._out.now)
+        event, sentences = run.add_text(text, self._out.attended_us)
         self._out.emit(event)
         run.unspoken.extend(sentences)
         if run.unspoken:
@@ -236,9 +234,9 @@ class Speaker:
         self._maybe_complete(run)
 
     def _more_sound(self, run: ResponseRun, report: SpeechPiece) -> None:
-        if run.sent_samples == 0 and self.has_call:
+        if run.sent_samples == 0 and self.playback.has_call:
             self.playback.begin(run)
-        if not run.add_sound(report.job_id, report.samples, self._out.now):
+        if not run.add_sound(report.job_id, report.samples, self._out.attended_us):
             return
         self.audio_started = True
         if run.times is not None and run.times.sound_us is None:
@@ -299,16 +297,18 @@ class Speaker:
         if response_id is not None and (run is None or run.id != response_id):
             run = self._asides.get(response_id)
         if run is None:
-            raise WireError(
-                "response_cancel_not_active", "Cancellation failed: no active response found", "response_id"
-            )
+            raise asking.nothing_to_cancel()
         self._stop(run, "cancelled", reason="client_cancelled")
         self._hearing.cancelled(run)
 
     def abandon(self) -> bool:
-        """Nobody is there any more: all responses that run stop. As `interrupt` for the one in the conversation."""
+        """Nobody is there any more: all responses that run stop. As `interrupt` for the one in the conversation; what a
+        call that may come back has yet to hear of it stays."""
         for run in tuple(self._asides.values()):
             self._stop(run, "cancelled", reason="client_cancelled")
+        if self.playback.is_held and self.current is not None and self.playback.holds(self.current):
+            self.cancel(None)
+            return False
         return self.current is not None and self.interrupt("client_cancelled")
 
     def interrupt(self, reason: Literal["turn_detected", "client_cancelled"] = "turn_detected") -> bool:
@@ -394,6 +394,6 @@ class Speaker:
             self.mouth.on(MouthEvent.PLAYED_OUT)
 
     def call_left(self) -> None:
-        """The call is gone: nothing sounds any more; what was played so far stays known."""
-        self.has_call = False
+        """The call is gone for good: nothing sounds any more; what was played so far stays known."""
+        self.playback.has_call = self.playback.is_held = False
         self.clear_playout()

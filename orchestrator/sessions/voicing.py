@@ -30,7 +30,7 @@ class Voicing:
                 continue
             if run.times is not None and run.times.sentence_us is None:
                 run.times.sentence_us = self._out.now
-            job = self._job(Speak(text=text, speed=speed), run.sound_in_hand_us(self._out.now))
+            job = self._job(Speak(text=text, speed=speed), run.sound_in_hand_us(self._out.attended_us))
             run.spoken.append(Spoken(job, sentence.start, sentence.stop))
             jobs.append(job)
         return tuple(jobs)

@@ -95,21 +95,21 @@ def limit_settings(settings: Settings) -> Mapping[WorkKind, LimitSettings]:
 
 
 def costs(settings: Settings, own: Mapping[str, Quotas]) -> Costs | None:
-    """Returns what bounds the use of tenants (`tenant_limits`); None where nothing is bounded for anybody."""
+    """Returns what bounds the use of tenants (`tenant_limits`); None where nothing is or will be bounded."""
     limits = tenant_limits(settings, own)
     return None if limits is None else Costs(limits, settings.limits.default_output_tokens)
 
 
 def tenant_limits(settings: Settings, own: Mapping[str, Quotas]) -> TenantLimits | None:
     """Returns the accounts of what tenants use: by tier, and for those that the key file names by their `own` quotas.
-    None where nothing is bounded for anybody."""
+    None where nothing is bounded for anybody, and no key file may come to bound it."""
     limits = settings.limits
     by_tier: dict[int, Quotas] = {
         Tier.PLATINUM: _quotas(limits.platinum),
         Tier.GOLD: _quotas(limits.gold),
         Tier.SILVER: _quotas(limits.silver),
     }
-    if not any(by_tier.values()) and not any(own.values()):
+    if settings.server.key_file is None and not any(by_tier.values()) and not any(own.values()):
         return None
     return TenantLimits(by_tier, own, limits.max_tenants)
 

@@ -27,6 +27,7 @@ from orchestrator.transports.offers import SDP_ERRORS, Offer, add_addresses
 from orchestrator.transports.outbox import TOO_MANY_TOLD, Closing
 from orchestrator.transports.playing import PlayoutTrack
 from orchestrator.transports.receive import ReceiveSettings, ReceiveStatistics, SoundReceiver
+from orchestrator.transports.rejoining import Back
 from orchestrator.transports.resends import HOLD_MS, can_be_asked, with_resends
 from orchestrator.transports.rtp_order import SoundCodec
 from orchestrator.wire.client import AppendAudio
@@ -77,7 +78,7 @@ class CallSettings:
 class Call:
     """Ends exactly once, whoever ends it: the client, the session, a lost connection, the ICE time-out.
 
-    `gone` is told then, when everything is released.
+    `gone` is told then, when everything is released. `back`: its client returns to a session that it had before.
     """
 
     def __init__(
@@ -88,10 +89,13 @@ class Call:
         settings: CallSettings,
         clock: Clock,
         gone: Callable[["Call"], None],
+        back: Back | None = None,
     ) -> None:
         self.id = call_id
         self.session = session
         self.was_connected = False
+        self.opened_session = back is None
+        self._after = None if back is None else back.after
         self._offer = offer
         self._settings = settings
         self._gone = gone
@@ -173,7 +177,7 @@ class Call:
         self._reader.add_done_callback(self._reader_ended)
         self._ice_timer = loop.call_later(self._settings.ice_timeout_s, self.end, "not connected in time")
         self._link.ended.add_done_callback(self._link_ended)
-        self._link.start(self.session.attach(self._link))
+        self._link.start(self.session.attach(self._link, self._after))
 
     def _link_ended(self, ended: "asyncio.Future[Closing]") -> None:
         if not ended.cancelled():

@@ -30,7 +30,7 @@ def make_app(doors: Doors, files: Mapping[str, page.PageFile]) -> ASGIApp:
     app.add_exception_handler(HTTPException, _answer_http)
     app.add_exception_handler(RequestValidationError, _answer_invalid)
     app.add_exception_handler(Exception, _answer_internal)
-    return Border(app, doors.entrance, doors.requests)
+    return Border(app, doors.entrance, doors.requests, doors.proxies)
 
 
 def _page_route(file: page.PageFile) -> Callable[[Request], Awaitable[Response]]:

@@ -3,15 +3,17 @@
 import asyncio
 
 from orchestrator.clock import Clock, MonotonicClock
-from orchestrator.sessions.links import SessionDirectory, SessionRequest
+from orchestrator.sessions.links import SessionDirectory, SessionPort, SessionRequest
 from orchestrator.transports.call import Call, CallSettings
 from orchestrator.transports.offers import read_offer
+from orchestrator.transports.rejoining import Back
 
 
 class CallDoor:
     """Opens a session for each offer and holds the calls until they are gone.
 
-    A session whose call never connected is ended at once; one whose call was cut off lives on for its grace time.
+    A session whose first call never connected is ended at once; one whose call was cut off lives on for its grace time,
+    and another call may come back to it.
     """
 
     def __init__(
@@ -36,12 +38,19 @@ class CallDoor:
         """Returns a call that is not gone."""
         return self._calls.get(call_id)
 
-    async def answer(self, offer_sdp: str, request: SessionRequest) -> tuple[str, str]:
-        """Opens a call: returns its id and the answer. Raises `WireError` on a bad offer, `Overloaded`; then, and when
-        cancelled, nothing of the call is left."""
+    def session_of(self, call_id: str) -> SessionPort | None:
+        """Returns the session of a call that is not gone."""
+        call = self._calls.get(call_id)
+        return None if call is None else call.session
+
+    async def answer(
+        self, offer_sdp: str, request: SessionRequest, back: Back | None = None
+    ) -> tuple[str, str]:
+        """Opens a call, to a session of its own or `back` to one: returns its id and the answer. Raises `WireError` on
+        a bad offer, `Overloaded`, `SessionClosed`; then, and when cancelled, nothing of the call is left."""
         offer = read_offer(offer_sdp)
-        call_id, session = self._directory.open_call(request)
-        call = Call(call_id, session, offer, self._settings, self._clock, self._gone)
+        call_id, session = self._directory.open_call(request, None if back is None else back.session)
+        call = Call(call_id, session, offer, self._settings, self._clock, self._gone, back)
         self._calls[call_id] = call
         try:
             return call_id, await call.answer()
@@ -63,5 +72,5 @@ class CallDoor:
 
     def _gone(self, call: Call) -> None:
         self._calls.pop(call.id, None)
-        if not call.was_connected:
+        if not call.was_connected and call.opened_session:
             self._directory.end(call.session, "the call never connected")

@@ -16,13 +16,13 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from orchestrator.clock import seconds
 from orchestrator.errors import ChoraleError, Overloaded, SessionClosed, WireError
 from orchestrator.observability import logs
-from orchestrator.sessions.links import LinkKind, SessionDirectory, SessionPort, SessionRequest
-from orchestrator.transports import partial
+from orchestrator.sessions.links import LinkKind, SessionDirectory, SessionPort
+from orchestrator.transports import partial, rejoining
 from orchestrator.transports.auth import SELECTED_SUBPROTOCOL, Principal, offered_subprotocols
-from orchestrator.transports.entrance import Entrance
+from orchestrator.transports.entrance import Entrance, Inside
 from orchestrator.transports.inlet import SLICE_BYTES, Inlet
 from orchestrator.transports.outbox import Closing
-from orchestrator.transports.refusals import ShuttingDown, refuse
+from orchestrator.transports.refusals import refuse
 from orchestrator.transports.server import connection_of
 from orchestrator.transports.websocket_link import WebSocketLink
 from orchestrator.wire import codec
@@ -57,11 +57,13 @@ _RETRY_AFTER_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """The session that a link joins. `opened`: it was made for this link and ends if the link never comes about."""
+    """The session that a link joins. `opened`: it was made for this link and ends if the link never comes about.
+    `after`: the number of the last event that its client has."""
 
     session: SessionPort
     kind: LinkKind
     opened: bool
+    after: int | None = None
 
 
 class WebSocketDoor:
@@ -96,12 +98,19 @@ class WebSocketDoor:
 
     async def serve(self, websocket: WebSocket) -> None:
         """Handles one connection from upgrade to end. Whatever is refused is refused before the upgrade, as HTTP."""
-        try:
-            principal, joined = self._enter(websocket)
-        except ChoraleError as error:
-            await websocket.send_denial_response(refuse(error))
-            return
+        with contextlib.ExitStack() as place:
+            try:
+                principal = self._admit(websocket)
+                inside = place.enter_context(self._entrance.link(principal))
+                joined = self._enter(websocket, principal)
+            except ChoraleError as error:
+                await websocket.send_denial_response(refuse(error))
+                return
+            await self._hold(websocket, principal, inside, joined)
+
+    async def _hold(self, websocket: WebSocket, principal: Principal, inside: Inside, joined: Joined) -> None:
         link = WebSocketLink(connection_of(websocket.scope), joined.session, joined.kind)
+        inside.close = link.close
         self._links[link.id] = link
         self._empty.clear()
         try:
@@ -113,29 +122,32 @@ class WebSocketDoor:
             if not self._links:
                 self._empty.set()
 
-    def _enter(self, websocket: WebSocket) -> tuple[Principal, Joined]:
-        """Checks who asks and finds or opens the session. Raises `ChoraleError`."""
-        headers, query = websocket.headers, websocket.query_params
+    def _admit(self, websocket: WebSocket) -> Principal:
+        """Checks who asks. Raises `ChoraleError`."""
+        headers = websocket.headers
         self._entrance.check_host(headers)
         self._entrance.check_page(headers)
         principal = self._entrance.admit(headers)
         if self.links >= self._max_links:
             raise Overloaded("too many connections are open", _RETRY_AFTER_S)
+        return principal
+
+    def _enter(self, websocket: WebSocket, principal: Principal) -> Joined:
+        """Finds or opens the session. Raises `ChoraleError`."""
+        headers, query = websocket.headers, websocket.query_params
         if call_id := query.get("call_id"):
             session = self._directory.by_call(call_id, principal.tenant)
-            return principal, Joined(session, LinkKind.SIDEBAND, opened=False)
-        if session_id := query.get("session_id"):
-            session = self._directory.by_id(session_id, query.get("secret", ""), principal.tenant)
-            return principal, Joined(session, LinkKind.WEBSOCKET, opened=False)
-        if self._entrance.is_closed:
-            raise ShuttingDown
+            after = rejoining.reads_on(query.get("after"), session)
+            return Joined(session, LinkKind.SIDEBAND, opened=False, after=after)
+        if back := rejoining.comes_back(self._directory, headers, query, principal.tenant):
+            return Joined(back.session, LinkKind.WEBSOCKET, opened=False, after=back.after)
         initial = principal.initial
         if query.get("intent") == "transcription":
             initial = partial.transcription(initial)
         model, traceparent = partial.model(query.get("model")), headers.get("traceparent")
-        request = SessionRequest(principal.tenant, principal.tier, model, initial, traceparent)
-        session = self._directory.open(request, LinkKind.WEBSOCKET)
-        return principal, Joined(session, LinkKind.WEBSOCKET, opened=True)
+        with self._entrance.beginning(principal):
+            session = self._directory.open(principal.request(model, initial, traceparent), LinkKind.WEBSOCKET)
+        return Joined(session, LinkKind.WEBSOCKET, opened=True)
 
     async def _join(self, websocket: WebSocket, link: WebSocketLink, joined: Joined) -> None:
         """Upgrades, attaches, serves, detaches. On every path the session is let go."""
@@ -144,14 +156,16 @@ class WebSocketDoor:
             SELECTED_SUBPROTOCOL if SELECTED_SUBPROTOCOL in offered_subprotocols(websocket.headers) else None
         )
         try:
-            await websocket.accept(chosen)
-            link.start(session.attach(link))
+            await websocket.accept(chosen, _given(session) if joined.opened else None)
+            link.start(session.attach(link, joined.after))
             attached = True
             log.info("link open", extra={"kind": joined.kind.value})
             closing = await self._serve(websocket, link, joined)
             log.info("link closed", extra={"code": closing.code if closing else None})
         except SessionClosed:
             closing = Closing(1001, SESSION_ENDED)
+        except WireError as error:  # of `attach`, which looks again at what was looked at before the upgrade
+            closing = Closing(1008, str(error))
         except OSError:
             closing = None  # the client was gone before its link came about
         finally:
@@ -185,6 +199,10 @@ class WebSocketDoor:
             for task in tasks:
                 task.cancel()
             await asyncio.wait(tasks)
+
+
+def _given(session: SessionPort) -> list[tuple[bytes, bytes]]:
+    return [(name.lower().encode(), value.encode()) for name, value in rejoining.handed_over(session).items()]
 
 
 async def _close(websocket: WebSocket, code: int, reason: str) -> None:

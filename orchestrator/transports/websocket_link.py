@@ -122,7 +122,9 @@ class WebSocketLink:
             self._more.set()
         texts: list[bytes] = []
         for entry in batch:
-            if isinstance(entry, LoggedEvent | Told):
+            if isinstance(entry, LoggedEvent):
+                texts.append(fitting(entry.shown(self._kind), MAX_SENT_BYTES))
+            elif isinstance(entry, Told):
                 texts.append(fitting(entry.data, MAX_SENT_BYTES))
             elif isinstance(entry, LoggedAudio):
                 if self._kind is not LinkKind.SIDEBAND:

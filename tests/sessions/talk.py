@@ -65,7 +65,7 @@ class Talk:
         kind: LinkKind = LinkKind.WEBSOCKET,
     ) -> None:
         session, rules = session or view(), rules or SessionRules()
-        self.heart = Session(session, rules, "T", "secret", 0)
+        self.heart = Session(session, rules, "T", 0)
         self.tap = None if Talk.listener is None else Talk.listener(session, rules)
         self.now_ms = 0.0
         self.log: list[Shown] = []

@@ -6,7 +6,7 @@ import msgspec
 
 from modalities.ports import Pcm
 from orchestrator.errors import Overloaded, SessionClosed, WireError
-from orchestrator.ids import random_id
+from orchestrator.ids import event_tag, random_id, session_secret
 from orchestrator.sessions.links import (
     Link,
     LinkKind,
@@ -51,7 +51,7 @@ class FakeSession:
 
     def __init__(self, request: SessionRequest, kind: LinkKind) -> None:
         self.id = random_id("sess")
-        self.secret = random_id("secret")
+        self.secret = session_secret()
         self.request = request
         self.kind = kind
         self.view = update.initial(self.id, request.model, 0, DEFAULTS, request.initial)
@@ -120,10 +120,13 @@ class FakeSession:
         """Logs an entry (a string becomes an event of that type) and wakes every link."""
         self.last += 1
         if isinstance(entry, str):
-            entry = LoggedEvent(msgspec.json.encode({"event_id": f"event_{self.last}", "type": entry}))
+            entry = LoggedEvent(msgspec.json.encode({"event_id": self.event_id(self.last), "type": entry}))
         self.log[self.last] = entry
         for link in self.links.values():
             link.wake()
+
+    def event_id(self, number: int) -> str:
+        return f"event_{event_tag(self.id)}_{number}"
 
     def speak(self, pcm: bytes, item_id: str = "item_1", last: bool = False) -> None:
         """Logs a piece of sound."""
@@ -131,7 +134,7 @@ class FakeSession:
         self.spoken[item_id] = start + len(pcm) // 2
         audio_format = self.view.audio.output.format
         self.emit(
-            LoggedAudio(f"event_{self.last + 1}", "resp_1", item_id, 0, 0, pcm, audio_format, start, last)
+            LoggedAudio(self.event_id(self.last + 1), "resp_1", item_id, 0, 0, pcm, audio_format, start, last)
         )
 
     def drop_before(self, first: int) -> None:

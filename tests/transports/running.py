@@ -22,6 +22,8 @@ from orchestrator.transports.auth import Gate, KeyRing, SecretBook
 from orchestrator.transports.entrance import Entrance
 from orchestrator.transports.http import make_app
 from orchestrator.transports.page import read_page
+from orchestrator.transports.proxies import Proxies
+from orchestrator.transports.rejoining import Back
 from orchestrator.transports.routes import Doors, Metrics, ServiceCondition, WorkerCondition
 from orchestrator.transports.rpc.door import RpcDoor
 from orchestrator.transports.server import Server, ServerOptions, listen, make_server
@@ -36,13 +38,21 @@ class FakeCalls:
         self.directory = directory
         self.offers: list[str] = []
         self.error: Exception | None = None
+        self.returned: list[tuple[FakeSession, int | None]] = []
 
-    async def answer(self, offer_sdp: str, request: SessionRequest) -> tuple[str, str]:
+    async def answer(
+        self, offer_sdp: str, request: SessionRequest, back: Back | None = None
+    ) -> tuple[str, str]:
         if self.error is not None:
             raise self.error
         self.offers.append(offer_sdp)
-        call_id, _ = self.directory.open_call(request)
+        call_id, session = self.directory.open_call(request, None if back is None else back.session)
+        if back is not None:
+            self.returned.append((session, back.after))
         return call_id, "v=0\r\nanswer\r\n"
+
+    def session_of(self, call_id: str) -> FakeSession | None:
+        return self.directory.calls.get(call_id)
 
     async def hang_up(self, call_id: str, tenant: str) -> None:
         self.directory.end(self.directory.by_call(call_id, tenant), "hung up")
@@ -90,6 +100,7 @@ def build(
     page: Path | None = None,
     metrics: Metrics | None = None,
     requests: Requests | None = None,
+    proxies: Proxies | None = None,
 ) -> House:
     """Makes a house; without a ring everyone may come in."""
     clock = MonotonicClock()
@@ -109,6 +120,7 @@ def build(
         metrics,
         requests,
         directory,
+        proxies=proxies,
         rpc=streams,
     )
     app = make_app(doors, read_page(page) if page else {})

@@ -279,15 +279,40 @@ def test_client_secret_cannot_make_another() -> None:
 
 
 def test_client_secrets_are_bounded_and_the_refusal_says_until_when() -> None:
-    """Over the tenant's share: 503 with Retry-After."""
+    """Over the tenant's share of sessions to be kept: 503 with Retry-After. One that is kept already costs no more,
+    nor does a secret without any."""
 
     async def test(house: House, client: httpx.AsyncClient) -> None:
-        await client.post(SECRETS)
-        answer = await client.post(SECRETS)
+        for _ in range(3):
+            kept = await client.post(SECRETS, json={"session": {"type": "realtime", "instructions": "one"}})
+            assert kept.status_code == 200
+            assert (await client.post(SECRETS)).status_code == 200
+        answer = await client.post(SECRETS, json={"session": {"type": "realtime", "instructions": "two"}})
         assert answer.status_code == 503
-        assert 590 <= int(answer.headers["Retry-After"]) <= 600
+        assert 1 <= int(answer.headers["Retry-After"]) <= 600
 
     with_client(test, lambda: build(max_secrets=4))
+
+
+def test_client_secret_for_one_use_begins_one_thing() -> None:
+    """A replay is 401; a call that did not come about is no use; what no number is, is refused by name."""
+
+    async def test(house: House, client: httpx.AsyncClient) -> None:
+        made = (await client.post(SECRETS, json={"chorale": {"uses": 1}}, headers=LAB)).json()
+        bearer = {**SDP, "Authorization": f"Bearer {made['value']}"}
+        house.calls.error = Overloaded("all calls are taken", 1.0)
+        assert (await client.post(CALLS, content=OFFER, headers=bearer)).status_code == 503
+        house.calls.error = None
+        first = await client.post(CALLS, content=OFFER, headers=bearer)
+        assert first.status_code == 201
+        replayed = await client.post(CALLS, content=OFFER, headers=bearer)
+        assert (replayed.status_code, error_of(replayed)["code"]) == (401, "invalid_api_key")
+        assert (await client.post(f"{first.headers['Location']}/hangup", headers=bearer)).status_code == 200
+        for uses in (0, 256, "many"):
+            wrong = await client.post(SECRETS, json={"chorale": {"uses": uses}}, headers=LAB)
+            assert (wrong.status_code, error_of(wrong)["param"]) == (400, "chorale.uses")
+
+    with_client(test, keyed)
 
 
 def test_health_is_not_readiness() -> None:

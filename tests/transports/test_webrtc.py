@@ -11,10 +11,15 @@ from orchestrator.errors import ChoraleError, Overloaded, SessionClosed, WireErr
 from orchestrator.peers import close_peer
 from orchestrator.sessions.links import LinkKind
 from orchestrator.transports.call import CallSettings
+from orchestrator.transports.rejoining import Back
 from tests.transports.calling import (
     REQUEST,
+    Script,
     Switchboard,
+    frames_of,
+    loud_extents,
     switchboard,
+    tone,
     until,
 )
 
@@ -62,6 +67,46 @@ def test_a_client_that_hangs_up_leaves_its_session_its_grace() -> None:
             await close_peer(caller.peer)
             await until(lambda: board.door.calls == 0, "the call to be gone")
             assert board.session.links == {}
+            assert board.session.ended is None
+
+    asyncio.run(main())
+
+
+def test_a_client_that_comes_back_reads_on_and_is_heard_where_the_stream_is() -> None:
+    """Another call to the same session: `session.created`, then what it missed on its data channel; its sound lies
+    behind that of the call before, which is gone."""
+
+    async def main() -> None:
+        async with switchboard() as board:
+            first = await board.dial(Script(frames_of(tone(0.4))))
+            await until(lambda: board.session.intake.position >= 0.4 * 16_000, "the sound")
+            await close_peer(first.peer)
+            await until(lambda: board.door.calls == 0, "the call to be gone")
+            for number in range(1, 6):
+                board.session.emit(f"number.{number}")
+            heard = board.session.intake.position
+            back = await board.dial(Script(frames_of(tone(0.4))), back=Back(board.session, 2))
+            await until(lambda: len(back.events) == 4, "what it missed")
+            assert back.types() == ["session.created", "number.3", "number.4", "number.5"]
+            await until(lambda: board.session.intake.position >= heard + 0.4 * 16_000, "its sound")
+            starts = [start for start, _ in loud_extents(board.session)]
+            assert starts[-1] * 16_000 >= heard
+            assert board.directory.calls[back.call_id] is board.session
+
+    asyncio.run(main())
+
+
+def test_a_call_that_fails_to_come_back_leaves_its_session() -> None:
+    """The session is not the new call's: an offer that leads nowhere, or cannot be answered, ends nothing."""
+
+    async def main() -> None:
+        async with switchboard(CallSettings(ice_timeout_s=0.5)) as board:
+            await board.dial()
+            _, sdp = await board.offer()
+            await board.door.answer(sdp, REQUEST, Back(board.session, None))
+            await until(lambda: board.door.calls == 1, "the offer to expire")
+            with pytest.raises(WireError):
+                await board.door.answer("v=0", REQUEST, Back(board.session, None))
             assert board.session.ended is None
 
     asyncio.run(main())

@@ -20,6 +20,7 @@ from orchestrator.observability.instrument import Requests, Silent
 from orchestrator.sessions.links import SessionDirectory
 from orchestrator.transports.entrance import Entrance
 from orchestrator.transports.outbox import Closing
+from orchestrator.transports.proxies import Proxies
 from orchestrator.transports.routes import Readiness
 from orchestrator.transports.rpc.door import GrpcOptions, RpcDoor, principal
 from orchestrator.transports.rpc.health import Health
@@ -71,6 +72,7 @@ class GrpcServer:
         directory: SessionDirectory,
         readiness: Readiness,
         requests: Requests | None = None,
+        proxies: Proxies | None = None,
     ) -> None:
         self._options = options
         self._door = door
@@ -78,6 +80,7 @@ class GrpcServer:
         self._service = Service(door, entrance, directory)
         self._readiness = readiness
         self._requests = requests or Silent()
+        self._proxies = proxies or Proxies()
         self._server: grpc.aio.Server | None = None
 
     async def start(self) -> int:
@@ -87,7 +90,7 @@ class GrpcServer:
         server = grpc.aio.server(
             interceptors=(
                 Telling(self._requests, "https" if secure else "http"),
-                Authenticating(self._entrance),
+                Authenticating(self._entrance, self._proxies),
             ),
             options=_channel_options(options.ping_s),
             maximum_concurrent_rpcs=self._door.max_links + _SPARE_CALLS,

@@ -7,12 +7,16 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import aclosing, contextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from urllib.parse import unquote
 
 import grpc
+from starlette.datastructures import Headers
 
 from orchestrator.errors import ChoraleError
 from orchestrator.observability.instrument import RequestRecord, Requests
+from orchestrator.transports.auth import Principal
 from orchestrator.transports.entrance import Entrance
+from orchestrator.transports.proxies import Proxies, calling
 from orchestrator.transports.rpc.door import principal
 from orchestrator.transports.rpc.statuses import OK, http_status, status_of
 
@@ -59,11 +63,32 @@ def behaviour_of(handler: Handler) -> Behaviour:
     return cast(Behaviour, found)  # the stubs know threaded servers' behaviours only
 
 
+async def carried_out(behaviour: Behaviour, request: object, context: Context) -> Any:
+    """Does what a handler does; messages that it gives one by one are sent as they come."""
+    produced = behaviour(request, context)
+    if not inspect.isasyncgen(produced):
+        return await produced
+    async with aclosing(produced) as messages:
+        async for message in messages:
+            await context.write(message)
+    return None
+
+
+def address_of(peer: str) -> str:
+    """Returns the address of gRPC's name for a peer (``ipv4:127.0.0.1:5000``, ``ipv6:%5B::1%5D:5000``); "" where it has
+    none."""
+    kind, _, rest = unquote(peer).partition(":")
+    if kind not in ("ipv4", "ipv6"):
+        return ""
+    return rest.rpartition(":")[0].strip("[]")
+
+
 class Authenticating(grpc.aio.ServerInterceptor):
     """Lets calls pass that bring a valid key. How healthy the server is may be asked without one."""
 
-    def __init__(self, entrance: Entrance) -> None:
+    def __init__(self, entrance: Entrance, proxies: Proxies) -> None:
         self._entrance = entrance
+        self._proxies = proxies
 
     async def intercept_service(  # type: ignore[override]  # the stubs forget that there may be no handler
         self, continuation: Continuation, handler_call_details: grpc.HandlerCallDetails
@@ -71,17 +96,27 @@ class Authenticating(grpc.aio.ServerInterceptor):
         handler: Handler | None = await continuation(handler_call_details)
         if handler is None or handler_call_details.method.startswith(HEALTH):
             return handler
-        try:
-            principal.set(self._entrance.admit(headers_of(handler_call_details.invocation_metadata)))
-        except ChoraleError as error:
-            status = status_of(error)
-        else:
-            return handler
+        behaviour = behaviour_of(handler)
 
-        async def refuse(_: object, context: Context) -> None:
-            await context.abort(grpc.StatusCode[status.name], status.message, status.metadata)
+        async def admitted(request: object, context: Context) -> Any:
+            try:
+                principal.set(self._admit(context))
+            except ChoraleError as error:
+                status = status_of(error)
+            else:
+                return await carried_out(behaviour, request, context)
+            return await context.abort(grpc.StatusCode[status.name], status.message, status.metadata)
 
-        return replaced(handler, refuse)
+        return replaced(handler, admitted)
+
+    def _admit(self, context: Context) -> Principal:
+        """Returns who calls. Raises `ChoraleError`. The name that the server is called by does not matter: no page can
+        speak gRPC, whatever name it was given."""
+        headers = headers_of(context.invocation_metadata())
+        raw = [(name.encode(), value.encode("ascii", "replace")) for name, value in headers.items()]
+        with calling(self._proxies.caller_of(address_of(context.peer()), Headers(raw=raw))):
+            self._entrance.check_host({"host": "localhost"})
+            return self._entrance.admit(headers)
 
 
 class Telling(grpc.aio.ServerInterceptor):
@@ -102,13 +137,7 @@ class Telling(grpc.aio.ServerInterceptor):
 
         async def told(request: object, context: Context) -> Any:
             with self._told(method, context):
-                produced = behaviour(request, context)
-                if not inspect.isasyncgen(produced):
-                    return await produced
-                async with aclosing(produced) as messages:
-                    async for message in messages:
-                        await context.write(message)
-                return None
+                return await carried_out(behaviour, request, context)
 
         return replaced(handler, told)
 

@@ -10,12 +10,11 @@ from dataclasses import dataclass
 import msgspec
 
 from orchestrator.errors import DeadlineExceeded, SessionClosed, WireError
-from orchestrator.sessions.links import LinkKind, SessionDirectory, SessionPort, SessionRequest
+from orchestrator.sessions.links import LinkKind, SessionDirectory, SessionPort
 from orchestrator.transports import partial
 from orchestrator.transports.auth import Principal
 from orchestrator.transports.entrance import Entrance
 from orchestrator.transports.outbox import Closing
-from orchestrator.transports.refusals import ShuttingDown
 from orchestrator.transports.rpc.door import RpcDoor
 from orchestrator.transports.rpc.incoming import Incoming, hand_in
 from orchestrator.transports.rpc.link import RpcLink
@@ -47,6 +46,15 @@ class Caller:
     cut: Callable[[Closing], None]
 
 
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """The session that a stream belongs to, and from where it reads on. `opened`: it was made for this stream."""
+
+    session: SessionPort
+    after: int | None
+    opened: bool = False
+
+
 class Service:
     """One for each way in; `door` knows the links of all of them."""
 
@@ -66,24 +74,11 @@ class Service:
             raise _not_begun() from None
         except TimeoutError:
             raise DeadlineExceeded("The stream said nothing.") from None
-        match first.WhichOneof("message"):
-            case "open":
-                self._door.check_room()
-                session = self._open(first.open.model, first.open.session, caller)
-                return self._linked(session, None, True, caller, requests, opened=True)
-            case "join":
-                join = first.join
-                session = self._find(join.session_id, join.secret, caller)
-                after = join.after if join.HasField("after") else None
-                return self._linked(session, after, True, caller, requests)
-            case _:
-                raise _not_begun()
+        return self._linked(lambda: self._begun(first, caller), True, caller, requests)
 
     async def watch(self, request: pb.WatchRequest, caller: Caller) -> AsyncGenerator[pb.ServerMessage, None]:
         """Returns the stream of what a session sends."""
-        session = self._find(request.session_id, request.secret, caller)
-        after = request.after if request.HasField("after") else None
-        return self._linked(session, after, request.speech, caller)
+        return self._linked(lambda: self._joined(request, caller), request.speech, caller)
 
     async def create(self, request: pb.CreateRequest, caller: Caller) -> pb.SessionOpened:
         """Opens a session that waits for its links as long as one that has lost them."""
@@ -107,19 +102,30 @@ class Service:
 
     # -- inside -----------------------------------------------------------------------------------------------------
 
+    def _begun(self, first: pb.ClientMessage, caller: Caller) -> Joined:
+        """Opens or finds the session that a stream begins with."""
+        match first.WhichOneof("message"):
+            case "open":
+                return Joined(self._open(first.open.model, first.open.session, caller), None, opened=True)
+            case "join":
+                return self._joined(first.join, caller)
+            case _:
+                raise _not_begun()
+
+    def _joined(self, request: pb.Join | pb.WatchRequest, caller: Caller) -> Joined:
+        session = self._find(request.session_id, request.secret, caller)
+        return Joined(session, request.after if request.HasField("after") else None)
+
     def _open(self, model: str, session: str, caller: Caller) -> SessionPort:
-        if self._entrance.is_closed:
-            raise ShuttingDown
         if len(session) > MAX_SESSION_CHARACTERS:
             raise WireError(
                 "invalid_value", f"The session is longer than {MAX_SESSION_CHARACTERS} characters.", "session"
             )
         principal = caller.principal
         initial = partial.overlay(principal.initial, session.encode() if session else None)
-        request = SessionRequest(
-            principal.tenant, principal.tier, partial.model(model), initial, caller.traceparent
-        )
-        return self._directory.open(request, LinkKind.RPC)
+        request = principal.request(partial.model(model), initial, caller.traceparent)
+        with self._entrance.beginning(principal):
+            return self._directory.open(request, LinkKind.RPC)
 
     def _find(self, session_id: str, secret: str, caller: Caller) -> SessionPort:
         """Raises `SessionClosed`, whatever is wrong."""
@@ -129,40 +135,43 @@ class Service:
 
     async def _linked(
         self,
-        session: SessionPort,
-        after: int | None,
+        find: Callable[[], Joined],
         with_speech: bool,
         caller: Caller,
         requests: AsyncIterator[pb.ClientMessage] | None = None,
-        opened: bool = False,
     ) -> AsyncGenerator[pb.ServerMessage, None]:
-        """A link, from its beginning to its end. `opened`: the session was made for it."""
-        link = RpcLink(session, with_speech, caller.cut)
-        reading: asyncio.Task[None] | None = None
-        attached = False
-        about = {"session": session.id, "tenant": caller.principal.tenant, "link": link.id}
-        with self._door.holding(link):
-            try:
-                cursor = session.attach(link, after)
-                attached = True
-                log.info("link open", extra={"kind": link.kind.value, **about})
-                link.start(cursor)
-                if requests is not None:
-                    reading = asyncio.create_task(_read(requests, session, link), name=f"{link.id} reads")
-                    reading.add_done_callback(lambda task: _tell_of(task, link))
-                async with aclosing(link.messages(_opened(session, cursor))) as messages:
-                    async for message in messages:
-                        yield message
-            finally:
-                link.drop()
-                if attached:
-                    session.detach(link.id)
-                    log.info("link closed", extra=about)
-                elif opened:
-                    self._directory.end(session, "its client never joined")
-                if reading is not None:
-                    reading.cancel()
-                    await asyncio.wait({reading})
+        """A link, from its beginning to its end. There is a place for it before its session is opened or found."""
+        self._door.check_room()
+        with self._entrance.link(caller.principal) as inside:
+            joined = find()
+            session = joined.session
+            link = RpcLink(session, with_speech, caller.cut)
+            inside.close = link.close
+            reading: asyncio.Task[None] | None = None
+            attached = False
+            about = {"session": session.id, "tenant": caller.principal.tenant, "link": link.id}
+            with self._door.holding(link):
+                try:
+                    cursor = session.attach(link, joined.after)
+                    attached = True
+                    log.info("link open", extra={"kind": link.kind.value, **about})
+                    link.start(cursor)
+                    if requests is not None:
+                        reading = asyncio.create_task(_read(requests, session, link), name=f"{link.id} reads")
+                        reading.add_done_callback(lambda task: _tell_of(task, link))
+                    async with aclosing(link.messages(_opened(session, cursor))) as messages:
+                        async for message in messages:
+                            yield message
+                finally:
+                    link.drop()
+                    if attached:
+                        session.detach(link.id)
+                        log.info("link closed", extra=about)
+                    elif joined.opened:
+                        self._directory.end(session, "its client never joined")
+                    if reading is not None:
+                        reading.cancel()
+                        await asyncio.wait({reading})
 
 
 async def _read(requests: AsyncIterator[pb.ClientMessage], session: SessionPort, link: RpcLink) -> None:

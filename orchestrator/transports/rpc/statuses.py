@@ -14,7 +14,8 @@ from orchestrator.errors import (
     WireError,
     WorkerFailed,
 )
-from orchestrator.transports.outbox import Closing
+from orchestrator.transports.entrance import KEY_WITHDRAWN
+from orchestrator.transports.outbox import TOO_MANY_TOLD, Closing
 from orchestrator.transports.refusals import Refusal
 
 OK = "OK"
@@ -46,7 +47,7 @@ _TO_HTTP = {
 }
 """As the Connect protocol has it."""
 
-_OF_CLOSE_CODE = {1000: OK, 1001: OK, 1008: "RESOURCE_EXHAUSTED", 1012: "UNAVAILABLE", 1013: "UNAVAILABLE"}
+_OF_CLOSE_CODE = {1000: OK, 1001: OK, 1008: "PERMISSION_DENIED", 1012: "UNAVAILABLE", 1013: "UNAVAILABLE"}
 """1001 is the session's own end: nothing of it follows, and coming back would not help."""
 
 
@@ -80,8 +81,11 @@ def status_of(error: ChoraleError) -> Status:
     wait_ms: int | None = None
     match error:
         case LinkClosed():
-            name = _OF_CLOSE_CODE.get(error.closing.code, "INTERNAL")
-            code = None
+            name, code = _OF_CLOSE_CODE.get(error.closing.code, "INTERNAL"), None
+            if error.closing == TOO_MANY_TOLD:
+                name = "RESOURCE_EXHAUSTED"
+            elif error.closing.reason == KEY_WITHDRAWN:
+                name = "UNAUTHENTICATED"
         case Refusal():
             name = _OF_HTTP.get(error.status, "INTERNAL" if error.status >= 500 else "FAILED_PRECONDITION")
             code, param = error.wire_code, error.param
