@@ -13,6 +13,8 @@ from connectrpc.code import Code
 from connectrpc.errors import ConnectError
 
 from orchestrator.scheduling.job import Tier
+from orchestrator.sessions.links import LogEntry, LoggedEvent
+from orchestrator.transports import bounded_requests
 from orchestrator.transports.auth import Key, KeyRing, Principal, digest_of
 from orchestrator.transports.rpc.v1 import chorale_pb2 as pb
 from orchestrator.wire.client import CommitAudio
@@ -21,6 +23,7 @@ from tests.transports.rpc.connecting import WAYS, Caller, calling
 from tests.transports.running import House, Running, against, build, until
 
 COMMIT = '{"type":"input_audio_buffer.commit"}'
+BIG = LoggedEvent(b'{"event_id":"event_1","type":"a","text":"' + b"x" * 60_000 + b'"}')
 GET = "/chorale.v1.Sessions/Get"
 JSON = {"content-type": "application/json"}
 
@@ -223,28 +226,57 @@ def test_streams_end_with_the_server() -> None:
     each_way(test, "gRPC-Web")
 
 
+async def watching(running: Running) -> tuple[FakeSession, asyncio.StreamReader, asyncio.StreamWriter]:
+    """A client by hand that watches a session and has read the head of the answer."""
+    async with calling(running.port, "connect") as caller:
+        opened = await caller.create()
+    message = pb.WatchRequest(session_id=opened.session_id, secret=opened.secret).SerializeToString()
+    body = b"\0" + len(message).to_bytes(4, "big") + message
+    reader, writer = await asyncio.open_connection("127.0.0.1", running.port, limit=2**10)
+    head = (
+        "POST /chorale.v1.Sessions/Watch HTTP/1.1\r\nHost: localhost\r\n"
+        f"Content-Type: application/grpc-web+proto\r\nContent-Length: {len(body)}\r\n\r\n"
+    )
+    writer.write(head.encode() + body)
+    await reader.readuntil(b"\r\n\r\n")
+    session = newest(running)
+    await until(lambda: len(session.links) == 1)
+    return session, reader, writer
+
+
 def test_client_that_vanishes_lets_go_of_its_session() -> None:
     """Its connection breaks while nothing is sent: the link is gone, the session waits."""
 
     async def test(running: Running) -> None:
-        async with calling(running.port, "connect") as caller:
-            opened = await caller.create()
-        message = pb.WatchRequest(session_id=opened.session_id, secret=opened.secret).SerializeToString()
-        body = b"\0" + len(message).to_bytes(4, "big") + message
-        reader, writer = await asyncio.open_connection("127.0.0.1", running.port)
-        head = (
-            "POST /chorale.v1.Sessions/Watch HTTP/1.1\r\nHost: localhost\r\n"
-            "Content-Type: application/grpc-web+proto\r\n"
-            f"Content-Length: {len(body)}\r\n\r\n"
-        )
-        writer.write(head.encode() + body)
-        await reader.readuntil(b"\r\n\r\n")
-        session = newest(running)
-        await until(lambda: len(session.links) == 1)
+        session, _, writer = await watching(running)
         transport: Any = writer.transport
         transport.abort()
         await until(lambda: not session.links)
         assert session.ended is None
+
+    against(test)
+
+
+def test_client_that_reads_nothing_is_dropped_and_makes_nothing_grow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it does not take stays in the log, but for what sockets hold; then it is dropped."""
+    monkeypatch.setattr(bounded_requests, "REQUEST_WITHIN_S", 0.2)
+
+    async def test(running: Running) -> None:
+        session, _, writer = await watching(running)
+        taken = 0
+
+        def read(cursor: int, limit: int) -> list[tuple[int, LogEntry]]:
+            nonlocal taken
+            taken = max(taken, cursor)
+            return reading(cursor, limit)
+
+        reading = session.read
+        monkeypatch.setattr(session, "read", read)
+        for _ in range(1_000):
+            session.emit(BIG)
+        await until(lambda: not session.links)
+        assert taken < 500
+        writer.close()
 
     against(test)
 

@@ -241,6 +241,30 @@ def test_stop_does_not_wait_for_clients_that_do_not_read() -> None:
     against(test)
 
 
+def test_stop_that_is_cancelled_ends_everything_now() -> None:
+    """Who cannot wait (a second signal) leaves neither a call nor a port behind."""
+
+    async def test(running: Running) -> None:
+        opened = await running.create()
+        session = running.session
+        asked = pb.WatchRequest(session_id=opened.session_id, secret=opened.secret)
+        call = running.stub.Watch(asked)
+        await call.read()
+        for _ in range(300):
+            session.emit(BIG)
+        stopping = asyncio.ensure_future(running.house.server.stop(3_600))
+        await asyncio.sleep(0.05)
+        assert not stopping.done()
+        stopping.cancel()
+        await asyncio.gather(stopping, return_exceptions=True)
+        assert not session.links
+        call.cancel()
+        with pytest.raises(ConnectionRefusedError):
+            await asyncio.open_connection("127.0.0.1", running.port)
+
+    against(test)
+
+
 def test_bytes_that_are_no_http_2_hurt_nobody() -> None:
     """HTTP/1.1, TLS and noise on the port: their connections end, and calls go on."""
 
