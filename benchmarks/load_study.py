@@ -17,6 +17,7 @@ from rich.console import Console
 
 from benchmarks.load.arrivals import Plan
 from benchmarks.load.journal import Journal
+from benchmarks.load.options import JsonFile, LocustPython, Users
 from benchmarks.load.pareto import LATENCY, draw, front, write_csv
 from benchmarks.load.policies import POLICIES
 from benchmarks.load.study import LOCUST_PYTHON, CannotRun, Point, measure
@@ -26,7 +27,6 @@ KNEE_MS = 1_000.0
 """A rate is carried where p95 stays below, and all but 2 % of the turns end in their time."""
 
 _KEPT_UP = 0.98
-_SHOWN_PYTHON = ".venv-clients/load/bin/python"
 _QUICK_CAPACITY = 42.0
 _SHOWN = (
     "policy", "load", "offered/s", "turns/s", "p50 ms", "p95 ms", "p99 ms", "refused", "unfinished", "other",
@@ -39,7 +39,7 @@ def command(
     loads: Annotated[
         str, typer.Option(help="Multiples of the capacity, comma-separated.")
     ] = "0.5,0.8,1,1.5,2",
-    users: Annotated[int, typer.Option(min=1, help="Sessions that are open at one time.")] = 1_000,
+    users: Users = 1_000,
     speaking: Annotated[int, typer.Option(min=0, help="How many of them speak.")] = 20,
     seconds: Annotated[float, typer.Option(min=1, help="Counted at each point.")] = 45.0,
     capacity: Annotated[
@@ -51,10 +51,8 @@ def command(
     rows: Annotated[
         Path | None, typer.Option(help="Lines of JSON, one per point; what is there is not measured again.")
     ] = None,
-    python: Annotated[
-        Path, typer.Option(help="Python with Locust (`make load`).", show_default=_SHOWN_PYTHON)
-    ] = LOCUST_PYTHON,
-    json_file: Annotated[Path | None, typer.Option("--json", help="Where the figures go.")] = None,
+    python: LocustPython = LOCUST_PYTHON,
+    json_file: JsonFile = None,
 ) -> None:
     """Throughput against latency under load, by policy: 1,000 sessions on a simulated accelerator.
 

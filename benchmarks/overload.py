@@ -106,6 +106,7 @@ def claims(told: Told, fairness: float, span_s: float) -> list[Claim]:
     return [
         Claim("platinum's p95 wait is within its bound (ms)", wait <= 1000 * BOUNDS_S[1], wait),
         Claim("and flat: last third within 1.5 of the first", last <= 1.5 * max(first, 5.0), last / max(first, 5.0)),
+        Claim("platinum is not refused: lower levels cannot take its places", not told.refused[1], told.refused[1]),
         Claim("silver is refused", told.refused[3] > 0, told.refused[3]),
         Claim("silver still gets a seventh of the capacity", moved >= 0.95 / 7, moved),
         Claim("no inversion beyond a level's share", told.inversions == 0, told.inversions),

@@ -18,12 +18,12 @@ from typing import Annotated, Any
 import typer
 
 from benchmarks.load.arrivals import Plan, Seen, percentile
+from benchmarks.load.options import JsonFile, LocustPython, Users
 from benchmarks.load.policies import POLICIES, TIERS, common, stacked
 from benchmarks.load.study import LOCUST_PYTHON, CannotRun, crowd, key_of, latencies, serving
 from benchmarks.outcome import RESULTS, Claim, Outcome, Row, screen, table, this_machine
 
 SAMPLE_EVERY_S = 5.0
-_SHOWN_PYTHON = ".venv-clients/load/bin/python"
 TURNS_PER_SESSION = 10
 CAPACITY = 42.0
 """Turns a second that the simulated accelerator carries with its default numbers (docs/load.md)."""
@@ -36,7 +36,7 @@ MIB = 1 << 20
 
 def command(
     minutes: Annotated[float, typer.Option(min=0.1, help="How long.")] = 30.0,
-    users: Annotated[int, typer.Option(min=1, help="Sessions that are open at one time.")] = 1_000,
+    users: Users = 1_000,
     capacity: Annotated[
         float, typer.Option(min=0.1, help="Turns a second; four fifths of it arrive.")
     ] = CAPACITY,
@@ -45,10 +45,8 @@ def command(
     rows: Annotated[
         Path | None, typer.Option(help="Samples of the server, one line each, as they come.")
     ] = None,
-    python: Annotated[
-        Path, typer.Option(help="Python with Locust (`make load`).", show_default=_SHOWN_PYTHON)
-    ] = LOCUST_PYTHON,
-    json_file: Annotated[Path | None, typer.Option("--json", help="Where the figures go.")] = None,
+    python: LocustPython = LOCUST_PYTHON,
+    json_file: JsonFile = None,
 ) -> None:
     """Half an hour at 80 % load: memory, open tasks and latency stay flat.
 

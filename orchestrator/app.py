@@ -56,9 +56,14 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 SHUTTING_DOWN = "The server is shutting down."
-_LINKS_CLOSE_WITHIN_S = 6.0
-_WORKERS_STOP_WITHIN_S = 10.0
-_TELEMETRY_STOPS_WITHIN_S = 3.0
+_SESSIONS_END_WITHIN_S = 2.0
+_PARTS_END_WITHIN_S = 8.0
+"""Links, calls and workers, side by side: a client may take 5 s for its last word, a worker 5 s for its last jobs and 2
+more to go."""
+
+_STREAMS_CLOSE_WITHIN_S = 6.0
+_RECORDS_END_WITHIN_S = 6.0
+"""Recordings (5 s for the disk) and telemetry, side by side."""
 
 
 class CannotListen(ChoraleError):
@@ -83,7 +88,8 @@ class Application:
             settings = as_installed(settings)
         server = settings.server
         self._clock = clock = MonotonicClock()
-        ring = read_key_file(server.key_file) if server.key_file else None
+        output_tokens = settings.limits.default_output_tokens
+        ring = read_key_file(server.key_file, output_tokens) if server.key_file else None
         self._settings = settings
         self._telemetry = make_telemetry(settings, clock)
         self._pool = WorkerPool(PoolSettings(worker_specs(settings)), clock, progress)
@@ -152,7 +158,12 @@ class Application:
         if server.key_file is not None and ring is not None:
             tell_in_clear(ring)
             self._keys = KeyWatch(
-                server.key_file, self._entrance, server.key_poll_s, self._use_quotas, self._withdraw
+                server.key_file,
+                self._entrance,
+                server.key_poll_s,
+                self._use_quotas,
+                self._withdraw,
+                output_tokens,
             )
         self._stop = asyncio.Event()
         self._hurry = asyncio.Event()
@@ -297,27 +308,33 @@ class Application:
         await self._unless_hurried(self._registry.drain(drain_s), drain_s + 1)
 
     async def _end(self, serving: "asyncio.Task[None]", working: "asyncio.Task[None]") -> None:
-        """Closes links and calls, then the port, then the workers."""
+        """Closes links, calls and workers, then the port, then what is written. Every step is bounded, and steps that
+        wait for different parties wait side by side: docs/operations.md says for how long in all."""
         self._links.close(1001, SHUTTING_DOWN)
         self._streams.close()
-        await self._registry.close()
-        await self._calls.close()
+        await self._within(self._registry.close(), _SESSIONS_END_WITHIN_S)
+        ending: list[Awaitable[None]] = [
+            self._within(self._calls.close(), _PARTS_END_WITHIN_S),
+            self._unless_hurried(self._links.wait_empty(), _PARTS_END_WITHIN_S),
+            self._unless_hurried(self._streams.wait_empty(), _PARTS_END_WITHIN_S),
+            self._unless_hurried(self._stop_workers(working), _PARTS_END_WITHIN_S),
+        ]
         if self._grpc is not None:
-            await self._unless_hurried(self._grpc.stop(_LINKS_CLOSE_WITHIN_S), _LINKS_CLOSE_WITHIN_S + 1)
-        empty = asyncio.gather(self._links.wait_empty(), self._streams.wait_empty())
-        await self._unless_hurried(empty, _LINKS_CLOSE_WITHIN_S)
+            ending.append(self._unless_hurried(self._grpc.stop(_STREAMS_CLOSE_WITHIN_S), _PARTS_END_WITHIN_S))
+        await asyncio.gather(*ending)
         self._server.should_exit = True
         await serving
-        await self._unless_hurried(self._stop_workers(working), _WORKERS_STOP_WITHIN_S)
         working.cancel()
         await asyncio.gather(working, return_exceptions=True)
         self._dispatcher.close()
         self._voice.close()
-        if self._recorder is not None:
-            await asyncio.to_thread(self._recorder.close)
         self.loop_lag.close()
+        records: list[Awaitable[None]] = []
+        if self._recorder is not None:
+            records.append(self._within(asyncio.to_thread(self._recorder.close), _RECORDS_END_WITHIN_S))
         if self._telemetry is not None:
-            await self._unless_hurried(self._telemetry.stop(), _TELEMETRY_STOPS_WITHIN_S)
+            records.append(self._unless_hurried(self._telemetry.stop(), _RECORDS_END_WITHIN_S))
+        await asyncio.gather(*records)
         lag = self.loop_lag.statistics()
         log.info(
             "stopped",
@@ -330,8 +347,12 @@ class Application:
         await asyncio.wait({working})
 
     async def _unless_hurried(self, work: Awaitable[object], within_s: float) -> None:
-        """Waits for `work` as long as there is time."""
-        tasks = (asyncio.ensure_future(work), asyncio.ensure_future(self._hurry.wait()))
+        """Waits for `work` as long as there is time and nobody hurries."""
+        await self._within(work, within_s, self._hurry.wait())
+
+    async def _within(self, work: Awaitable[object], within_s: float, *others: Awaitable[object]) -> None:
+        """Waits for `work`, or one of the others, as long as there is time; what has not ended then is cancelled."""
+        tasks = [asyncio.ensure_future(one) for one in (work, *others)]
         try:
             await asyncio.wait(tasks, timeout=within_s, return_when=asyncio.FIRST_COMPLETED)
         finally:

@@ -62,7 +62,11 @@ def make(options: Mapping[str, Any]) -> "SimulatedLanguageModel | SimulatedRecog
 
 @dataclass(slots=True, eq=False)
 class _Seat:
-    """One caller of `generate`, until its reply has ended."""
+    """One caller of `generate`, until its reply has ended.
+
+    What `emit` raises (``with seat: …``) ends this reply and is raised where it was asked for: the thread that tells
+    all of them goes on.
+    """
 
     key: str
     context: int
@@ -71,7 +75,16 @@ class _Seat:
     ended: threading.Event = field(default_factory=threading.Event)
     told: int = 0
     wanted: bool = True
-    fault: BaseException | None = None
+    fault: Exception | None = None
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, fault: BaseException | None, trace: object) -> bool:
+        if not isinstance(fault, Exception):
+            return False
+        self.fault, self.wanted = fault, False
+        return True
 
 
 class SimulatedLanguageModel:
@@ -135,10 +148,8 @@ class SimulatedLanguageModel:
 
     def _tell_one(self, seat: _Seat) -> bool:
         """Gives one token; says whether more of them are wanted."""
-        try:
+        with seat:
             seat.wanted = seat.emit(TextDelta(TOKEN))
-        except Exception as fault:  # noqa: BLE001 - it is raised again where the reply was asked for
-            seat.fault, seat.wanted = fault, False
         seat.told += seat.wanted
         return seat.wanted
 

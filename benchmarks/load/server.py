@@ -22,7 +22,17 @@ from orchestrator import settings  # noqa: E402 - the environment comes first
 from orchestrator.app import Application  # noqa: E402
 from orchestrator.observability import logs  # noqa: E402
 from orchestrator.scheduling.cost import Costs  # noqa: E402
+from orchestrator.scheduling.serving import ServiceStatistics  # noqa: E402
 from orchestrator.workers.resources import resources_of  # noqa: E402
+
+
+def _service(told: ServiceStatistics | None) -> dict[str, Any]:
+    if told is None:
+        return {}
+    return {
+        "level": told.service.level, "degraded": told.service.degraded, "pressure": told.pressure,
+        "failed_share": told.failed_share, "shed": {what.name.lower(): many for what, many in told.shed.items()},
+    }  # fmt: skip
 
 
 def usage(application: Application) -> dict[str, Any]:
@@ -41,6 +51,9 @@ def usage(application: Application) -> dict[str, Any]:
         "sessions": dispatcher.sessions,
         "queued": dict(dispatcher.scheduler.queued),
         "running": dict(dispatcher.scheduler.running),
+        "marks": dict(dispatcher.scheduler.marks),
+        "limits": {worker: one.jobs.limit for worker, one in dispatcher.instances.items()},
+        "service": _service(dispatcher.service),
         "lag_p99_ms": lag.p99_ms,
         "lag_worst_ms": lag.worst_ms,
         "blocks": sys.getallocatedblocks(),

@@ -1,7 +1,9 @@
 """Who may wait? The first of the three layers: admission to the queue of jobs, kind by kind.
 
-It counts what waits and decides who is let in; the order in which it is served is the scheduler's. What was let in is
-never put out by what comes later: it leaves when it is started or withdrawn.
+It counts what waits and decides who is let in; the order in which it is served is the scheduler's. Marks and pressure
+go by what waits for a place: the later sentences of one long reply wait for the first one, and take nobody's place.
+What was let in is never put out by what comes later: it leaves when it is started or withdrawn. And what waits at a
+lower level never blocks a higher one: each level has a top of its own, the next lower one stays below it.
 """
 
 from collections import Counter
@@ -15,6 +17,9 @@ from orchestrator.flow.watermark import DEFAULT_SHARE, FixedWatermark, Watermark
 UNBLOCKING = 0
 """The level that is let in up to the full bounds."""
 
+LOWEST = 3
+_LEVELS = range(UNBLOCKING, LOWEST + 1)
+
 _SMOOTHING = 0.1
 _FIRST_GUESS_S = 0.5
 
@@ -24,14 +29,28 @@ class QueueBounds:
     """Overflow rule of the job queue: REJECT.
 
     `jobs` of one kind may wait at most, `audio_bytes` of sound over all kinds, `lane_jobs` of one session and kind.
-    Levels 1–3 are refused from the mark of the kind and from `watermark` · `audio_bytes` on, unblocking work at the
-    full numbers. Repeats were accepted once and are always taken back: they add at most what runs.
+    Of `jobs` and of `audio_bytes` unblocking work may take all, level 3 the share `watermark`, levels 1 and 2 shares
+    between: their tops. Levels 1–3 are refused from the mark of the kind on too, which counts what waits for a place at
+    their own level and above; what has a job of its own session before it, running or waiting, is let in all the same.
+    Repeats were accepted once and are always taken back: they add at most what runs.
     """
 
     jobs: int = 512
     audio_bytes: int = 64 << 20
     watermark: float = DEFAULT_SHARE
     lane_jobs: int = 64
+
+    def share(self, level: int) -> float:
+        """Returns how much of the room a level may take, with all others: 1 for unblocking work."""
+        return self.watermark + (1.0 - self.watermark) * (LOWEST - level) / LOWEST
+
+    def top(self, level: int) -> int:
+        """Returns how many jobs of a kind may wait for a level to be let in. Where `watermark` is under 1 and there are
+        four places or more, the next lower level's top is below it."""
+        top = max(1, int(self.jobs * self.share(level) + 1e-9))
+        if self.watermark < 1.0 and level > UNBLOCKING:
+            return max(1, min(top, self.top(level - 1) - 1))
+        return top
 
 
 class InputQueue:
@@ -46,6 +65,12 @@ class InputQueue:
         self._marks: dict[str, Watermark] = dict(marks or {})
         self._queued: Counter[str] = Counter()
         self._queued_at: Counter[tuple[str, int]] = Counter()
+        self._behind_at: Counter[tuple[str, int]] = Counter()
+        self._audio_at: Counter[int] = Counter()
+        self._tops = [self.bounds.top(level) for level in _LEVELS] + [0]
+        self._audio_tops = [
+            max(1, round(self.bounds.audio_bytes * self.bounds.share(level))) for level in _LEVELS
+        ] + [0]
         self._service_s: dict[str, float] = {}
         self._now = 0
         self.audio_bytes = 0
@@ -61,28 +86,45 @@ class InputQueue:
         """Returns how many jobs of a kind and level wait."""
         return self._queued_at[kind, level]
 
-    def mark(self, kind: str) -> int:
-        """Returns how many jobs of a kind may wait before others than unblocking ones are refused."""
-        return min(self._mark_of(kind).mark(self._now), self.bounds.jobs)
+    def waiting(self, kind: str) -> int:
+        """Returns how many jobs of a kind wait for a place: those that could start now."""
+        return self._queued[kind] - sum(self._behind_at[kind, level] for level in _LEVELS)
 
-    def admit(self, kind: str, level: int, lane_jobs: int, size_bytes: int, now: int) -> bool:
-        """Lets a job in and counts it, or not. `lane_jobs` of its session and kind wait already. Never waits."""
+    def waiting_at(self, kind: str, level: int) -> int:
+        """Returns how many jobs of a kind and level wait for a place."""
+        return self._queued_at[kind, level] - self._behind_at[kind, level]
+
+    def mark(self, kind: str) -> int:
+        """Returns how many jobs of a kind may wait for a place before those of the lowest level are refused."""
+        return min(self._mark_of(kind).mark(self._now), self._tops[LOWEST])
+
+    def admit(
+        self, kind: str, level: int, lane_jobs: int, size_bytes: int, now: int, *, runs: bool = False
+    ) -> bool:
+        """Lets a job in and counts it, or not. `lane_jobs` of its session and kind wait already, one `runs` or none.
+        Never waits.
+
+        A refusal is never the doing of lower levels: it says that the lane is full, or that so many jobs (bytes) wait
+        at this level and above as the mark of the kind, or as lie between this level's top and the next lower one's.
+        """
         self._now = max(self._now, now)
-        bounds = self.bounds
-        if level == UNBLOCKING:
-            jobs, audio_bytes = bounds.jobs, float(bounds.audio_bytes)
-        else:
-            jobs, audio_bytes = self.mark(kind), bounds.audio_bytes * bounds.watermark
         if (
-            lane_jobs >= bounds.lane_jobs
-            or self._queued[kind] >= jobs
-            or self.audio_bytes + size_bytes > audio_bytes
+            lane_jobs >= self.bounds.lane_jobs
+            or not (runs or lane_jobs or self._is_below_mark(kind, level))
+            or not self._has_a_place(kind, level)
+            or not self._has_bytes(level, size_bytes)
         ):
             self.refused += 1
             return False
         self.admitted += 1
         self._count(kind, level, size_bytes, 1)
         return True
+
+    def behind(self, kind: str, level: int, change: int) -> None:
+        """So many more of the jobs that wait (fewer, where negative) wait for their own session's work, not for a
+        place."""
+        self._behind_at[kind, level] += change
+        self._mark_of(kind).waiting(self.waiting(kind), self._now)
 
     def started(self, kind: str, level: int, size_bytes: int, waited_us: int, now: int) -> None:
         """A job went to a worker after so long."""
@@ -112,19 +154,35 @@ class InputQueue:
         return min(max(expected_s, RETRY_AT_LEAST_S), RETRY_AT_MOST_S)
 
     def pressure(self, now: int) -> float:
-        """Returns the fullest of all: jobs per mark of a kind, or bytes of sound per bound."""
+        """Returns the fullest of all: jobs that wait for a place per mark of a kind, or bytes of sound per bound."""
         self._now = max(self._now, now)
-        fullest = self.audio_bytes / (self.bounds.audio_bytes * self.bounds.watermark)
-        for kind, jobs in self._queued.items():
-            if jobs:
+        fullest = self.audio_bytes / self._audio_tops[LOWEST]
+        for kind in self._queued:
+            if jobs := self.waiting(kind):
                 fullest = max(fullest, jobs / self.mark(kind))
         return fullest
+
+    def _is_below_mark(self, kind: str, level: int) -> bool:
+        above = sum(self.waiting_at(kind, one) for one in range(level + 1))
+        return level == UNBLOCKING or above < self._mark_of(kind).mark(self._now)
+
+    def _has_a_place(self, kind: str, level: int) -> bool:
+        above = sum(self._queued_at[kind, one] for one in range(level + 1))
+        # Repeats of lower levels are not counted beyond what their level may take: they came back unasked.
+        below = min(self._queued[kind] - above, self._tops[level + 1])
+        return above + below < self._tops[level]
+
+    def _has_bytes(self, level: int, size_bytes: int) -> bool:
+        above = sum(self._audio_at[one] for one in range(level + 1))
+        below = min(self.audio_bytes - above, self._audio_tops[level + 1])
+        return above + below + size_bytes <= self._audio_tops[level]
 
     def _count(self, kind: str, level: int, size_bytes: int, change: int) -> None:
         self._queued[kind] += change
         self._queued_at[kind, level] += change
+        self._audio_at[level] += change * size_bytes
         self.audio_bytes += change * size_bytes
-        self._mark_of(kind).waiting(self._queued[kind], self._now)
+        self._mark_of(kind).waiting(self.waiting(kind), self._now)
 
     def _mark_of(self, kind: str) -> Watermark:
         mark = self._marks.get(kind)

@@ -1,7 +1,8 @@
 """The output logs of all sessions together (heart): how much they hold, and whose goes when it is too much."""
 
-from collections import OrderedDict
 from dataclasses import dataclass
+
+from sortedcontainers import SortedDict
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,8 +19,8 @@ class OutputStore:
     """Logs by their session, at most `max_bytes` together as long as there is a log to clear.
 
     Full means: sessions without a link lose theirs, whoever was left longest ago first. What a link reads from is never
-    cleared; it has its own log's bound. Each call takes constant time; `over`, where there is too much, walks past
-    those left earlier whose logs are empty.
+    cleared; it has its own log's bound. Each call takes O(log sessions), and `over` as much again for each that it
+    names, however many others were left with nothing in their logs.
     """
 
     def __init__(self, max_bytes: int) -> None:
@@ -29,42 +30,56 @@ class OutputStore:
         self._size = 0
         self._cleared = 0
         self._sizes: dict[str, int] = {}
-        self._detached: OrderedDict[str, None] = OrderedDict()
+        self._leavings = 0
+        self._left: dict[str, int] = {}
+        """When each was left that nobody reads, counted in leavings."""
+        self._full: SortedDict[int, str] = SortedDict()
+        """Those of them that have something to clear, by when they were left."""
 
     def grew(self, session: str, delta: int) -> None:
         """A session's log holds `delta` bytes more than when it was last told of, or less."""
         self._sizes[session] = self._sizes.get(session, 0) + delta
         self._size += delta
+        self._place(session)
 
     def attached(self, session: str) -> None:
         """Somebody reads a session's log."""
-        self._detached.pop(session, None)
+        when = self._left.pop(session, None)
+        if when is not None:
+            self._full.pop(when, None)
 
     def detached(self, session: str) -> None:
         """Nobody reads it any more. It is the last that is cleared."""
-        self._detached[session] = None
-        self._detached.move_to_end(session)
+        self.attached(session)
+        self._leavings += 1
+        self._left[session] = self._leavings
+        self._place(session)
 
     def ended(self, session: str) -> None:
         """A session is gone, with its log. Idempotent."""
+        self.attached(session)
         self._size -= self._sizes.pop(session, 0)
-        self._detached.pop(session, None)
 
     def over(self) -> tuple[str, ...]:
         """Returns the sessions whose logs are to be cleared now, and counts them as cleared."""
-        if self._size <= self._max_bytes:
-            return ()
         named = []
-        for session in self._detached:
-            size = self._sizes.get(session, 0)
-            if size > 0:
-                named.append(session)
-                self._size -= size
-                self._sizes[session] = 0
-                if self._size <= self._max_bytes:
-                    break
+        while self._size > self._max_bytes and self._full:
+            _, session = self._full.popitem(0)
+            named.append(session)
+            self._size -= self._sizes[session]
+            self._sizes[session] = 0
         self._cleared += len(named)
         return tuple(named)
 
+    def _place(self, session: str) -> None:
+        """Notes whether a session has something to clear."""
+        when = self._left.get(session)
+        if when is None:
+            return
+        if self._sizes.get(session, 0) > 0:
+            self._full[when] = session
+        else:
+            self._full.pop(when, None)
+
     def statistics(self) -> StoreStatistics:
-        return StoreStatistics(self._size, len(self._sizes), len(self._detached), self._cleared)
+        return StoreStatistics(self._size, len(self._sizes), len(self._left), self._cleared)

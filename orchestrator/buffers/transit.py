@@ -51,16 +51,16 @@ class TransitStatistics:
 class Transit:
     """Slots of payloads (ids of jobs).
 
-    `claim` is a compare-and-swap by ``dict.setdefault``, which is one step in CPython: of any number of threads that
-    claim one version one gets it (`by` is compared as an object). Everything else belongs to the slot's owner, which is
-    one thread.
+    `claim` is a compare-and-swap by ``dict.pop`` with the slot's number and version as the key, which is one step in
+    CPython: of any number of threads that claim one version one gets it, whatever their names, and none an older one,
+    whatever happened since it looked. Everything else belongs to the slot's owner, which is one thread.
     """
 
     def __init__(self, capacity: int = MOST_SLOTS) -> None:
         self._capacity = capacity
         self._places: list[_Place] = []
         self._free: list[int] = []
-        self._claims: dict[Slot, str] = {}
+        self._ready: dict[Slot, bool] = {}
         self._held: dict[str, set[int]] = {}
         self._done = 0
         self._repeated = 0
@@ -78,15 +78,14 @@ class Transit:
         place = self._places[number]
         place.payload, place.state, place.by = payload, SlotState.READY, None
         place.version += 1
-        return Slot(number, place.version)
+        return self._is_ready(Slot(number, place.version))
 
     def claim(self, slot: Slot, by: str) -> bool:
         """Says whether the slot is `by`'s: it was READY with this version, and nobody was before."""
-        place = self._places[slot.number]
-        is_ready = place.version == slot.version and place.state is SlotState.READY
-        if not is_ready or self._claims.setdefault(slot, by) is not by:
+        if not self._ready.pop(slot, False):
             self._stale += 1
             return False
+        place = self._places[slot.number]
         place.state, place.by = SlotState.PROCESSING, by
         self._held.setdefault(by, set()).add(slot.number)
         return True
@@ -97,7 +96,7 @@ class Transit:
         if place.version != slot.version or place.state is not SlotState.PROCESSING:
             self._stale += 1
             return False
-        self._let_go(slot, place)
+        self._let_go(place, slot.number)
         place.state = SlotState.DONE
         self._done += 1
         return True
@@ -107,11 +106,11 @@ class Transit:
         place = self._places[slot.number]
         if place.version != slot.version or place.state is not SlotState.PROCESSING:
             raise InvalidState(f"slot {slot.number}", place.state.value, f"version {slot.version} back")
-        self._let_go(slot, place)
+        self._let_go(place, slot.number)
         place.state = SlotState.READY
         place.version += 1
         self._repeated += 1
-        return Slot(slot.number, place.version)
+        return self._is_ready(Slot(slot.number, place.version))
 
     def release(self, slot: Slot) -> None:
         """The slot is free, whatever it was. Raises `InvalidState` for a version that it does not have."""
@@ -121,7 +120,8 @@ class Transit:
                 f"slot {slot.number}", f"version {place.version}", f"version {slot.version} released"
             )
         if place.state is SlotState.PROCESSING:
-            self._let_go(slot, place)
+            self._let_go(place, slot.number)
+        self._ready.pop(slot, False)
         place.state, place.payload = SlotState.DONE, None
         self._free.append(slot.number)
 
@@ -132,18 +132,21 @@ class Transit:
 
     def statistics(self) -> TransitStatistics:
         return TransitStatistics(
-            ready=sum(place.state is SlotState.READY for place in self._places),
+            ready=len(self._ready),
             processing=sum(map(len, self._held.values())),
             done=self._done,
             repeated=self._repeated,
             stale=self._stale,
         )
 
-    def _let_go(self, slot: Slot, place: _Place) -> None:
-        del self._claims[slot]
+    def _is_ready(self, slot: Slot) -> Slot:
+        self._ready[slot] = True
+        return slot
+
+    def _let_go(self, place: _Place, number: int) -> None:
         assert place.by is not None
         held = self._held[place.by]
-        held.remove(slot.number)
+        held.remove(number)
         if not held:
             del self._held[place.by]
         place.by = None

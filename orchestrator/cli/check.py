@@ -105,7 +105,7 @@ def _keys(settings: "Settings") -> Iterator[Finding]:
         yield Finding("keys", Outcome.FINE, f"none needed: only this machine reaches {settings.server.host}")
         return
     try:
-        ring = read_key_file(path)
+        ring = read_key_file(path, settings.limits.default_output_tokens)
     except ConfigError as error:
         yield Finding("keys", Outcome.WRONG, str(error))
         return

@@ -59,7 +59,7 @@ class SloGuard:
         return self._state is not SloState.NORMAL
 
     def ended(self, failed: bool, now: int) -> None:
-        """A turn ended. Cancelled turns, invalid requests and used-up quotas do not count: leave them out."""
+        """A turn ended. Cancelled turns, invalid requests and refusals do not count: leave them out."""
         self._advance(now)
         at = now // SPAN_US % SPANS
         self._turns[at] += 1

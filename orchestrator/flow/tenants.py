@@ -14,6 +14,9 @@ Quotas = Mapping[Resource, Quota]
 MOST_TENANTS = 100_000
 """Default bound of the accounts that are kept."""
 
+LOOKED_AT = 64
+"""So many accounts are looked at, at most, for one that may be forgotten: some 20 µs."""
+
 FULL_RETRY_S = 1.0
 """When to come back where there is no room for another account."""
 
@@ -79,6 +82,18 @@ class Places:
             self._taken[tenant] = taken - 1
 
 
+def fits_no_reply(quotas: Quotas, output_tokens: int) -> str | None:
+    """Says which key of a quota, and how, leaves no room for a reply that reads one token and may write so many: every
+    one would be refused. None where there is room."""
+    quota, needed = quotas.get(Resource.LLM_TOKENS), output_tokens + 1
+    if quota is None or quota.at_once >= needed:
+        return None
+    why = f"a reply without a bound reserves limits.default_output_tokens ({output_tokens}) and what it reads"
+    if quota.limit < needed:
+        return f"llm_tokens: expected at least {needed}, got {quota.limit}: {why}"
+    return f"burst: expected a share of at least {needed} of {quota.limit} tokens, got {quota.at_once}: {why}"
+
+
 @dataclass(slots=True)
 class ResourceUse:
     """Amounts of one resource since the start, over all tenants of a tier: let in, refused, given back unused, and used
@@ -139,7 +154,8 @@ class TenantStatistics:
 
 
 class TenantLimits:
-    """Accounts of at most `capacity` tenants, 1.5 KB each; the longest idle makes room once it is as good as new.
+    """Accounts of at most `capacity` tenants, 1.5 KB each; one that is as good as new makes room for another.
+    `LOOKED_AT` of the longest unused are looked at for each that comes, for the next one those that follow.
 
     A tenant with quotas of its own (a key file names them) has one account, whichever tier it comes with; others have
     one per tier.
@@ -213,15 +229,18 @@ class TenantLimits:
         if account is not None:
             self._accounts.move_to_end(key)
             return account
-        if len(self._accounts) >= self._capacity and not self._forget_oldest(now):
+        if len(self._accounts) >= self._capacity and not self._forget_one(now):
             return None
         account = self._accounts[key] = {resource: TokenLimiter(quota) for resource, quota in quotas.items()}
         return account
 
-    def _forget_oldest(self, now: int) -> bool:
-        oldest = next(iter(self._accounts))
-        if not all(limiter.is_new(now) for limiter in self._accounts[oldest].values()):
-            return False
-        del self._accounts[oldest]
-        self._forgotten += 1
-        return True
+    def _forget_one(self, now: int) -> bool:
+        """Forgets an account that a new one would say the same as; what is in use is not looked at again at once."""
+        for _ in range(min(LOOKED_AT, len(self._accounts))):
+            oldest = next(iter(self._accounts))
+            if all(limiter.is_new(now) for limiter in self._accounts[oldest].values()):
+                del self._accounts[oldest]
+                self._forgotten += 1
+                return True
+            self._accounts.move_to_end(oldest)
+        return False

@@ -50,6 +50,11 @@ class Quota:
         if self.burst is not None and not 1 <= self.burst <= self.limit:
             raise ValueError(f"a burst is 1 to the limit of {self.limit}, not {self.burst}")
 
+    @property
+    def at_once(self) -> int:
+        """The largest amount that is ever let in."""
+        return self.limit if self.burst is None else self.burst
+
 
 class SlidingWindow:
     """Sums what was let in over the last window, in constant memory.

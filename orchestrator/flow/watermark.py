@@ -12,6 +12,9 @@ DEFAULT_SHARE = 0.85
 WAIT_BOUNDS_US = (ms(120), ms(300), ms(800))
 """How long jobs of platinum, gold and silver may wait for a worker."""
 
+LEAST_WAITING = 16
+"""Of one kind may wait whatever the rate says: a handful of users who ask at once is no overload."""
+
 STEP_US = ms(500)
 """How often the gain is set again."""
 
@@ -72,7 +75,7 @@ class FixedWatermark:
 class AdaptiveWatermark:
     """Follows the drain rate so that the longest waits come to `target_us` (T).
 
-    ``mark = clamp(g · μ · T, floor · C, C)``. C is the room, μ the rate at which jobs leave while others wait (finished
+    ``mark = clamp(g · μ · T, floor, C)``. C is the room, μ the rate at which jobs leave while others wait (finished
     per busy time, over the last second of it; without waiting jobs a rate says nothing about what could be done), and
 
         ``g ← clip(g · (1 + k · (T − p99) / T), 0.5, 2)`` every 500 ms, k = 0.2,
@@ -93,15 +96,16 @@ class AdaptiveWatermark:
     )  # fmt: skip
 
     def __init__(
-        self, capacity: int, target_us: int, floor: float = 0.1, share: float = DEFAULT_SHARE
+        self, capacity: int, target_us: int, floor: int = LEAST_WAITING, share: float = DEFAULT_SHARE
     ) -> None:
-        if capacity < 1 or target_us < 1 or not 0 < floor <= share <= 1:
-            raise ValueError(f"no mark for {capacity} places, {target_us} µs, {floor} to {share}")
+        """`floor` counts jobs; where the share is fewer, that is."""
+        if min(capacity, target_us, floor) < 1 or not 0 < share <= 1:
+            raise ValueError(f"no mark for {capacity} places, {target_us} µs, from {floor}, {share}")
         self._capacity = capacity
         self._target_us = target_us
-        self._floor = max(1, int(capacity * floor))
         self._gain = 1.0
         self._mark = max(1, int(capacity * share))
+        self._floor = min(floor, self._mark)
         self._waits = RecentWaits(_SPANS)
         self._waiting = 0
         self._peak = 0

@@ -47,6 +47,9 @@ class JobRecord:
     work: str = ""
     """Which work of the kind, where a kind has several (``transcribe``, ``score``)."""
 
+    remote: TraceParent | None = None
+    """The client's span that its session belongs to."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnRecord:

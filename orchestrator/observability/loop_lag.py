@@ -9,6 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import islice
 
+from orchestrator.observability.faults import FAULTS
+
 PERIOD_S = 0.05
 KEPT = 1_200
 """One minute of samples: about what a scrape of metrics covers."""
@@ -40,6 +42,7 @@ class LoopLag:
         self._samples = 0
         self._worst_ever_s = 0.0
         self._timer: asyncio.TimerHandle | None = None
+        self._guard = FAULTS.guard("loop lag")
 
     def start(self) -> None:
         """Begins to measure. Idempotent."""
@@ -81,6 +84,7 @@ class LoopLag:
         self._lags_s.append(lag_s)
         self._samples += 1
         self._worst_ever_s = max(self._worst_ever_s, lag_s)
-        if self._tell is not None:
-            self._tell(lag_s)
         self._again(loop)
+        if self._tell is not None:
+            with self._guard:
+                self._tell(lag_s)

@@ -155,6 +155,13 @@ LOOP_LAG = MetricSpec(
     _LAG_S,
 )
 TASKS = MetricSpec("chorale.tasks", _UP_DOWN, "{task}", "Tasks of the event loop that have not ended.")
+LOOP_FAULTS = MetricSpec(
+    "chorale.loop.faults",
+    _COUNTER,
+    "{fault}",
+    "Faults of ours in what runs as long as the server (timers, threads); it went on. The log has the first of each.",
+    ("chorale.loop",),
+)
 
 SESSIONS = MetricSpec("chorale.sessions", _UP_DOWN, "{session}", "Sessions that live.")
 LINKS = MetricSpec(
@@ -221,7 +228,7 @@ QUEUE_MARK = MetricSpec(
     "chorale.queue.mark",
     _GAUGE,
     "{job}",
-    "How many jobs of a kind may wait before new ones are refused.",
+    "How many jobs of a kind may wait before new ones of the lowest level are refused.",
     ("chorale.kind",),
 )
 SERVICE_LEVEL = MetricSpec(
@@ -253,6 +260,13 @@ LEVELS = MetricSpec(
     "Jobs that wait, by level: 0 unblocks a session.",
     ("chorale.level",),
 )
+WEIGHT = MetricSpec(
+    "chorale.scheduler.weight",
+    _GAUGE,
+    "1",
+    "What makes work of a tier wanted: lateness (more of it while bounds are missed), freshness, affinity; together 1.",
+    ("chorale.tier", "chorale.weight"),
+)
 RUNNING = MetricSpec("chorale.jobs.running", _UP_DOWN, "{job}", "Jobs that workers have.", ("chorale.kind",))
 LIMIT = MetricSpec(
     "chorale.limit.value",
@@ -270,6 +284,18 @@ QUOTA_USE = MetricSpec(
     "{unit}",
     "What tenants with quotas asked for: reserved, refused, returned unused, overrun; tokens, ms of sound, requests.",
     ("chorale.tier", "chorale.resource", "chorale.outcome"),
+)
+QUOTA_TENANTS = MetricSpec(
+    "chorale.quota.tenants",
+    _UP_DOWN,
+    "{tenant}",
+    "Tenants with an account of what they have used of their quotas.",
+)
+QUOTA_TURNED_AWAY = MetricSpec(
+    "chorale.quota.turned_away",
+    _COUNTER,
+    "{request}",
+    "What was refused since the table of tenants was full of accounts in use (`limits.max_tenants`).",
 )
 LATE_REPORTS = MetricSpec(
     "chorale.reports.dropped", _COUNTER, "{report}", "Reports of workers that came too late for anybody."

@@ -17,6 +17,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
+from orchestrator.observability.faults import FAULTS
 from orchestrator.recording import retention
 from orchestrator.recording.backlog import Backlog
 from orchestrator.recording.journal import JOURNAL_SUFFIX, SOUND_SUFFIX, Standing
@@ -97,6 +98,7 @@ class Writer:
         self._room = room
         self._open: dict[Path, Recording] = {}
         self._synced_s = 0.0
+        self._guard = FAULTS.guard("recordings")
         self._thread = threading.Thread(target=self._run, name="recordings", daemon=True)
 
     def start(self) -> None:
@@ -122,7 +124,7 @@ class Writer:
         while (entries := self.backlog.take(self._rest_s())) is not None:
             for recording, entry in entries:
                 if not recording.is_over:
-                    self._guarded(recording, entry)
+                    self._goes_on(recording, entry)
             if time.monotonic() - self._synced_s >= SYNC_S:
                 self._sync()
         for recording in list(self._open.values()):
@@ -145,6 +147,13 @@ class Writer:
                         raise FileNotFoundError(errno.ENOENT, "its file was removed")
             except OSError as error:
                 self._give_up(recording, _reason(error))
+
+    def _goes_on(self, recording: Recording, entry: Entry) -> None:
+        """Whatever is wrong with one recording ends that one: the thread writes all others."""
+        with self._guard:
+            self._guarded(recording, entry)
+        if self._guard.failed:
+            self._give_up(recording, "it could not be written down")
 
     def _guarded(self, recording: Recording, entry: Entry) -> None:
         try:

@@ -41,9 +41,12 @@ class Chooser:
         lanes = self._order.heads(level, allows, CANDIDATES if suits else 1)
         lane, draft = self._pair(level, lanes, [draft] if batched else drafts, now, suits=suits)
         entry = lane.queued[0]
-        if entry.alone and not (draft.idle and not draft.entries):
-            # Nothing else is given to this worker either: it runs empty and is then free for the lone job.
-            return draft, None
+        if entry.alone and not draft.is_empty:
+            empty = None if batched else next((one for one in drafts if one.is_empty), None)
+            if empty is None:
+                # Nothing else is given to this worker either: it runs empty and is then free for the lone job.
+                return draft, None
+            draft = empty
         return draft, entry
 
     def _pair(
@@ -72,10 +75,10 @@ class Chooser:
         return found[0]
 
     def _rider(self, draft: Draft) -> Entry | None:
-        """Finds the next job that may go with the first of a batch."""
+        """Finds the next job that may go with the first of a batch, of the level whose turn it is if it has one."""
         shape = shape_of(draft.entries[0].job.work)
         allows = self._allows([draft])
-        for level in self._order.levels:
+        for level in self._shares.in_turn(self._order.levels):
             for lane in self._order.scan(level, allows):
                 entry = lane.queued[0]
                 if not entry.alone and shape_of(entry.job.work) == shape:

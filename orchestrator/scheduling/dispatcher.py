@@ -8,21 +8,22 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 
-from orchestrator.buffers.transit import Transit, TransitStatistics
+from orchestrator.buffers.transit import Transit
 from orchestrator.clock import US_PER_S, Clock
 from orchestrator.errors import InvalidState
 from orchestrator.flow.concurrency import FixedLimit
-from orchestrator.flow.limiter import Limiter, LimiterStatistics, Permit, Refusal
-from orchestrator.flow.tenants import TenantStatistics
+from orchestrator.flow.limiter import Limiter, Permit, Refusal
+from orchestrator.observability.faults import FAULTS
 from orchestrator.observability.instrument import Instrument
+from orchestrator.observability.traceparent import TraceParent
 from orchestrator.scheduling.cost import Costs
 from orchestrator.scheduling.delivery import Delivery
-from orchestrator.scheduling.instances import TICK_US, Instances, InstanceStatistics, WorkerMemory
+from orchestrator.scheduling.dispatcher_statistics import DispatcherStatistics
+from orchestrator.scheduling.instances import TICK_US, Instances, WorkerMemory
 from orchestrator.scheduling.job import Job
 from orchestrator.scheduling.job_watch import Followed
-from orchestrator.scheduling.plan import FreeSlots, Withdrawn
+from orchestrator.scheduling.plan import Assignment, FreeSlots, Withdrawn
 from orchestrator.scheduling.refusals import (
     failed_repeatedly,
     left_out,
@@ -32,8 +33,8 @@ from orchestrator.scheduling.refusals import (
     too_late,
     used_up,
 )
-from orchestrator.scheduling.scheduler import Scheduler, SchedulerStatistics
-from orchestrator.scheduling.serving import ServiceStatistics, Serving
+from orchestrator.scheduling.scheduler import Scheduler
+from orchestrator.scheduling.serving import Serving
 from orchestrator.scheduling.splice import ends_a_job
 from orchestrator.scheduling.tickets import Ticket, Tickets
 from orchestrator.scheduling.work import Failed, Report, WorkKind
@@ -47,23 +48,6 @@ MOST_JOBS_INSIDE = 2048
 """Default bound of jobs accepted and not yet ended, over all sessions."""
 
 _LOOK_S = 0.25
-
-
-@dataclass(frozen=True, slots=True)
-class DispatcherStatistics:
-    """`delivered` and `dropped_reports` (late, unknown, of cancelled jobs) count since the start. `instances` are the
-    limits of workers, `tenants` what those use whose use is bounded, `transit` the jobs that workers have."""
-
-    scheduler: SchedulerStatistics
-    jobs: LimiterStatistics
-    sessions: int
-    delivered: int
-    dropped_reports: int
-    lost_workers: int
-    transit: TransitStatistics
-    instances: Mapping[str, InstanceStatistics] = field(default_factory=dict)
-    tenants: TenantStatistics | None = None
-    service: ServiceStatistics | None = None
 
 
 class Dispatcher:
@@ -94,6 +78,7 @@ class Dispatcher:
         self._ticking: asyncio.TimerHandle | None = None
         self._listeners: dict[str, Deliver] = {}
         self._tenants: dict[str, str] = {}
+        self._remotes: dict[str, TraceParent | None] = {}
         self._tickets = Tickets()
         self._by_job = self._tickets.by_job
         self._transit = Transit()
@@ -102,6 +87,8 @@ class Dispatcher:
         self._alarm: asyncio.TimerHandle | None = None
         self._alarm_us = 0
         self._delivery = Delivery(self._deliver)
+        loops = ("plan", "deadlines", "limits", "service")
+        self._plans, self._expiries, self._ticks, self._looks = map(FAULTS.guard, loops)
 
     def start(self) -> None:
         """Takes work from now on. Call it on the event loop that everything else runs on."""
@@ -111,13 +98,16 @@ class Dispatcher:
         if self._serving is not None:
             self._look_again(self._serving)
 
-    def listen(self, session_id: str, deliver: Deliver, tenant: str = "") -> None:
+    def listen(
+        self, session_id: str, deliver: Deliver, tenant: str = "", remote: TraceParent | None = None
+    ) -> None:
         """Reports of this session's jobs go to `deliver`, on the event loop; it must neither wait nor raise. What they
-        use is on `tenant`'s account."""
+        use is on `tenant`'s account, what is told of them belongs to the client's span `remote`."""
         if session_id in self._listeners:
             raise InvalidState("dispatcher", "listening", session_id)
         self._listeners[session_id] = deliver
         self._tenants[session_id] = tenant
+        self._remotes[session_id] = remote
 
     def touch(self, session_id: str) -> None:
         """The session's user is active now: what waits for it may move forward within its level. Cheap."""
@@ -136,7 +126,8 @@ class Dispatcher:
         if job.id in self._by_job:
             raise InvalidState("dispatcher", "job exists", job.id)
         now = self._clock.now_us()
-        ticket = self._tickets.add(job.id, Ticket(job.session_id, Followed(job, turn, now)))
+        followed = Followed(job, turn, now, remote=self._remotes[job.session_id])
+        ticket = self._tickets.add(job.id, Ticket(job.session_id, followed))
         if self._workers.hopeless(job.kind):
             self._fail(job, nobody_for(job), now)
             return
@@ -145,7 +136,8 @@ class Dispatcher:
             return
         if self._serving is not None:
             self._look(self._serving, now)
-            shed = self._serving.refuses(job, self._scheduler.queue)
+            running = self._scheduler.running_of(job.kind)
+            shed = self._serving.refuses(job, self._scheduler.queue, running)
             if shed is not None:
                 self._fail(job, left_out(job, shed), now)
                 return
@@ -176,7 +168,7 @@ class Dispatcher:
         """Takes back all jobs of a session and stops delivering to it. Idempotent."""
         if self._listeners.pop(session_id, None) is None:
             return
-        del self._tenants[session_id]
+        del self._tenants[session_id], self._remotes[session_id]
         for withdrawn in self._scheduler.drop_session(session_id):
             self._forget(withdrawn.job.id, withdrawn)
         for job_id in self._tickets.of_session(session_id):  # undelivered
@@ -272,14 +264,17 @@ class Dispatcher:
     def _plan(self) -> None:
         self._planning = None
         now = self._clock.now_us()
-        plan = self._scheduler.plan(now, self._free())
-        for assignment in plan.assignments:
-            for job in assignment.jobs:
-                ticket = self._by_job[job.id]
-                self._enter_transit(ticket, job.id, assignment.worker_id)
-                ticket.followed.send(len(assignment.jobs), now)
-            self._instances.sent(assignment.worker_id, [job.id for job in assignment.jobs], now)
-            self._workers.send(assignment.worker_id, assignment.jobs)
+        for assignment in self._scheduler.plan(now, self._free()).assignments:
+            with self._plans:  # what one worker cannot be given keeps nothing from the others
+                self._assign(assignment, now)
+
+    def _assign(self, assignment: Assignment, now: int) -> None:
+        for job in assignment.jobs:
+            ticket = self._by_job[job.id]
+            self._enter_transit(ticket, job.id, assignment.worker_id)
+            ticket.followed.send(len(assignment.jobs), now)
+        self._instances.sent(assignment.worker_id, [job.id for job in assignment.jobs], now)
+        self._workers.send(assignment.worker_id, assignment.jobs)
 
     def _enter_transit(self, ticket: Ticket, job_id: str, worker_id: str) -> None:
         """A job is this worker's from now on, and nobody else's. A repeat keeps its slot, in a new version."""
@@ -302,14 +297,16 @@ class Dispatcher:
 
     def _tick(self, memory: WorkerMemory) -> None:
         """Once a second every worker's limit looks at its memory; what it then has room for is planned."""
-        self._instances.tick(self._clock.now_us(), memory.memory_shares())
-        self._plan_soon()
         self._ticking = asyncio.get_running_loop().call_later(TICK_US / US_PER_S, self._tick, memory)
+        with self._ticks:
+            self._instances.tick(self._clock.now_us(), memory.memory_shares())
+        self._plan_soon()
 
     def _look_again(self, serving: Serving) -> None:
         """Looks though nothing is submitted: that pressure is gone is seen too."""
-        self._look(serving, self._clock.now_us())
         self._looking = asyncio.get_running_loop().call_later(_LOOK_S, self._look_again, serving)
+        with self._looks:
+            self._look(serving, self._clock.now_us())
 
     def _look(self, serving: Serving, now: int) -> None:
         """Changes what is served, if things have changed."""
@@ -345,11 +342,11 @@ class Dispatcher:
         self._alarm = None
         now = self._clock.now_us()
         for gone in self._scheduler.expire(now):
-            job = gone.job
-            if gone.worker_id is not None:
-                self._workers.cancel(gone.worker_id, job.id)
-                self._instances.expired(gone.worker_id, job.id, now)
-            self._fail(job, too_late(job), now)
+            with self._expiries:  # every one of them is told, and the next deadline has its alarm
+                if gone.worker_id is not None:
+                    self._workers.cancel(gone.worker_id, gone.job.id)
+                    self._instances.expired(gone.worker_id, gone.job.id, now)
+            self._fail(gone.job, too_late(gone.job), now)
         self._set_alarm(now)
         self._plan_soon()
 

@@ -6,6 +6,7 @@ A heart. Nothing of it is done per token: a job is looked at when it is submitte
 from dataclasses import dataclass
 
 from orchestrator.observability.instrument import Ending, JobRecord
+from orchestrator.observability.traceparent import TraceParent
 from orchestrator.scheduling.job import Job
 from orchestrator.scheduling.work import REFUSED, Failed, Replied, Report, Transcribe
 
@@ -22,6 +23,7 @@ class Followed:
     worked: tuple[int, int] | None = None
     batch: int = 1
     repeats: int = 0
+    remote: TraceParent | None = None
     is_told: bool = False
 
     def send(self, batch: int, now: int) -> None:
@@ -61,6 +63,7 @@ class Followed:
             draft=isinstance(job.work, Transcribe) and job.work.draft,
             repeats=self.repeats,
             work=type(job.work).__name__.lower(),
+            remote=self.remote,
         )
 
 

@@ -10,6 +10,9 @@ from orchestrator.scheduling.work import Transcribe, WorkKind
 
 REPEATS = 2
 
+DRAFTS = 2
+"""The class of drafts: behind everything else of their level."""
+
 
 class Urgency(NamedTuple):
     """What decides about a place, the most urgent smallest: the level, the class (what comes back 0, drafts 2), since
@@ -36,7 +39,7 @@ class Entry:
         job = self.job
         is_draft = isinstance(job.work, Transcribe) and job.work.draft
         self.urgency = Urgency(
-            job.level, 2 if is_draft else 1, max(job.created_us, job.due_us), self.sequence
+            job.level, DRAFTS if is_draft else 1, max(job.created_us, job.due_us), self.sequence
         )
 
     def repeat(self) -> None:
@@ -63,7 +66,8 @@ class Place:
 
 @dataclass(slots=True, eq=False)
 class Lane:
-    """A session's jobs of one kind, in order. `place` is where it stands; `free_us` is when its last job ended."""
+    """A session's jobs of one kind, in order. `place` is where it stands; `free_us` is when its last job ended;
+    `behind` are the levels of those that wait for others of it, as the queue was told."""
 
     session_id: str
     kind: WorkKind
@@ -71,6 +75,17 @@ class Lane:
     running: Entry | None = None
     free_us: int = 0
     place: Place | None = None
+    behind: tuple[int, ...] = ()
+
+    @property
+    def waits_for_itself(self) -> tuple[int, ...]:
+        """The levels of the jobs that could not start whatever places there were."""
+        if not self.queued or (self.running is None and len(self.queued) == 1):
+            return ()
+        if self.running is not None:
+            return tuple(entry.job.level for entry in self.queued)
+        first = min(self.queued, key=lambda entry: entry.urgency)
+        return tuple(entry.job.level for entry in self.queued if entry is not first)
 
     @property
     def urgency(self) -> Urgency | None:
@@ -90,3 +105,8 @@ class Draft:
     idle: bool
     free_memory: float = 1.0
     entries: list[Entry] = field(default_factory=list)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether its worker has nothing, and gets nothing so far."""
+        return self.idle and not self.entries

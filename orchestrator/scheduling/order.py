@@ -1,7 +1,8 @@
 """The order of what could start, of one kind of work: by level, and within a level by how much it is wanted.
 
 A level is two sorted lines: what is not late yet and what is (`ranking` says why each keeps its order by itself). A
-lane moves from the first to the second once. What fades is ranked anew when its epoch is over, a few at a time.
+lane moves from the first to the second once, and within it once more when it is overdue. What fades is ranked anew when
+its epoch is over, a few at a time.
 """
 
 import heapq
@@ -11,7 +12,7 @@ from itertools import count, islice
 
 from orchestrator.scheduling.lanes import Lane, Place, Urgency
 from orchestrator.scheduling.priority import UNBLOCKING
-from orchestrator.scheduling.ranking import TERMS, freshness, lateness
+from orchestrator.scheduling.ranking import OVERDUE, TERMS, freshness, lateness, overdue
 from orchestrator.scheduling.ready_queue import Rank, ReadyQueue
 from orchestrator.scheduling.weights import Weights
 
@@ -25,7 +26,7 @@ RENEWED = 32
 """Of each level, ranked anew in one plan where their epoch is over."""
 
 MOVED = 256
-"""Lanes that may turn late in one plan; those beyond stand in the first line for one plan longer."""
+"""Lanes that may turn late or overdue in one plan; those beyond stand where they stood for one plan longer."""
 
 Allows = Callable[[Lane], bool]
 
@@ -37,7 +38,7 @@ class Order:
         self._weights = weights
         self._early: ReadyQueue[Lane] = ReadyQueue()
         self._late: ReadyQueue[Lane] = ReadyQueue()
-        self._turns_late: list[tuple[int, int, Lane, Place]] = []
+        self._turns: list[tuple[int, int, Lane, Place]] = []
         self._fading: dict[int, OrderedDict[Lane, None]] = {level: OrderedDict() for level in TERMS}
         self._ticket = count()
         self._lanes = 0
@@ -53,15 +54,16 @@ class Order:
         if level == UNBLOCKING:
             place = Place(urgency, active_us, 0, (urgency.rank, 0.0, urgency.missed_us, urgency.sequence))
         else:
-            late = lateness(urgency.missed_us, now, TERMS[level]) >= 1.0
-            epoch = TERMS[level].epoch(now)
-            rank, fades = self._rank(urgency, active_us, epoch, late=late)
-            place = Place(urgency, active_us, epoch, rank, late)
-            if fades:
-                self._fading[level][lane] = None
-            if not late:
-                at = urgency.missed_us + TERMS[level].bound_us
-                heapq.heappush(self._turns_late, (at, next(self._ticket), lane, place))
+            terms = TERMS[level]
+            late = lateness(urgency.missed_us, now, terms) >= 1.0
+            epoch = terms.epoch(now)
+            fresh = self._fresh(urgency, active_us, epoch, now)
+            place = Place(urgency, active_us, epoch, self._rank(urgency, fresh, late=late), late)
+            if not overdue(urgency.missed_us, now, terms):
+                if fresh > 0.0:
+                    self._fading[level][lane] = None
+                at = urgency.missed_us + (OVERDUE if late else 1) * terms.bound_us
+                self._remember((at, next(self._ticket), lane, place))
         (self._late if late else self._early).add(level, place.rank, lane)
         lane.place = place
         self._lanes += 1
@@ -79,12 +81,8 @@ class Order:
         self._lanes -= 1
 
     def advance(self, now: int) -> None:
-        """Moves what has turned late, and looks anew at what fades."""
-        heap = self._turns_late
-        if len(heap) > 2 * self._lanes + LOOKED_AT:
-            heap[:] = [item for item in heap if item[2].place is item[3]]
-            heapq.heapify(heap)
-        moved = 0
+        """Moves what has turned late or overdue, and looks anew at what fades."""
+        heap, moved = self._turns, 0
         while heap and heap[0][0] <= now and moved < MOVED:
             _, _, lane, place = heapq.heappop(heap)
             if lane.place is place:
@@ -122,21 +120,33 @@ class Order:
         place = lane.place
         if place is None or place.urgency.level == UNBLOCKING:
             return 0.0
-        terms, weights = TERMS[place.urgency.level], self._weights[place.urgency.level]
-        late = lateness(place.urgency.missed_us, now, terms)
-        return weights.lateness * late + weights.freshness * freshness(place.active_us, now, terms)
+        urgency, weights = place.urgency, self._weights[place.urgency.level]
+        late = lateness(urgency.missed_us, now, TERMS[urgency.level])
+        return weights.lateness * late + weights.freshness * self._fresh(urgency, place.active_us, now, now)
+
+    def _remember(self, item: tuple[int, int, Lane, Place]) -> None:
+        """Adds a time at which a lane turns late or overdue. Those that mean nothing any more go once they are most,
+        whether anybody plans or not: no worker may be free for long."""
+        heap = self._turns
+        if len(heap) > 2 * self._lanes + LOOKED_AT:
+            heap[:] = [one for one in heap if one[2].place is one[3]]
+            heapq.heapify(heap)
+        heapq.heappush(heap, item)
 
     def _again(self, lane: Lane, place: Place, now: int) -> None:
         self.take(lane)
         self.put(lane, place.urgency, place.active_us, now)
 
-    def _rank(self, urgency: Urgency, active_us: int | None, epoch: int, *, late: bool) -> tuple[Rank, bool]:
+    def _fresh(self, urgency: Urgency, active_us: int | None, at: int, now: int) -> float:
+        terms = TERMS[urgency.level]
+        return 1.0 if overdue(urgency.missed_us, now, terms) else freshness(active_us, at, terms)
+
+    def _rank(self, urgency: Urgency, fresh: float, *, late: bool) -> Rank:
         terms, weights = TERMS[urgency.level], self._weights[urgency.level]
-        fresh = freshness(active_us, epoch, terms)
         key = -fresh
         if not late:
             key = urgency.missed_us / terms.bound_us - weights.freshness / weights.lateness * fresh
-        return (urgency.rank, key, urgency.missed_us, urgency.sequence), fresh > 0.0
+        return (urgency.rank, key, urgency.missed_us, urgency.sequence)
 
 
 def _allowed(line: ReadyQueue[Lane], level: int, allows: Allows | None) -> Iterator[Lane]:

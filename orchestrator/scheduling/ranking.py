@@ -2,7 +2,10 @@
 
 *Lateness* rises from 0, when its result is missed, to 1 at the tier's bound and stays there; before it is missed it is
 below 0, so that sound in hand gives way. *Freshness* is 2^(−age / half-life) of the user's last sign, 0 where there was
-none. *Affinity* is .95 for the worker that has the session's state, else .3 + .4 · its share of free memory.
+none. What is overdue, missed for `OVERDUE` times the bound, counts as fresh whoever asked for it: of such the longest
+missed goes first, so that nobody is passed over for others' signs for ever. *Affinity* is .95 for the worker that has
+the session's state, else .3 + .4 · its share of free memory, in eighths: a worker with a hundredth more of it would be
+filled to the last place while others stand empty.
 
 All times of a level grow alike, so what is in order stays in order: while a job is not late its key
 (missed / bound − β/α · freshness) never changes with time, and after that its key is its freshness alone. That is w / α
@@ -17,9 +20,13 @@ from orchestrator.clock import seconds
 EPOCHS = 16
 """In one half-life."""
 
+OVERDUE = 4
+"""Bounds after which nobody's sign is worth more than having waited."""
+
 WARM = 0.95
 _COLD = 0.3
 _COLD_FREE = 0.4
+_MEMORY_STEPS = 8
 _STALE = 2**-10
 
 
@@ -48,6 +55,11 @@ def lateness(missed_us: int, now: int, terms: Terms) -> float:
     return min((now - missed_us) / terms.bound_us, 1.0)
 
 
+def overdue(missed_us: int, now: int, terms: Terms) -> bool:
+    """Says whether a job has been missed for so long that it counts as fresh."""
+    return now - missed_us >= OVERDUE * terms.bound_us
+
+
 def freshness(active_us: int | None, now: int, terms: Terms) -> float:
     """Returns 0 to 1; what has faded below a thousandth is 0, and need not be looked at again."""
     if active_us is None:
@@ -60,4 +72,4 @@ def freshness(active_us: int | None, now: int, terms: Terms) -> float:
 
 def affinity(free_memory: float, *, warm: bool) -> float:
     """Returns how well a worker suits a session."""
-    return WARM if warm else _COLD + _COLD_FREE * free_memory
+    return WARM if warm else _COLD + _COLD_FREE * round(free_memory * _MEMORY_STEPS) / _MEMORY_STEPS

@@ -7,7 +7,7 @@ Rules, in the order in which they bind:
 3. Levels share the workers by weight (`priority`); within a level what is wanted most is served first (`ranking`): what
    is missed longest, sessions whose user gave a sign before others. A job is missed from when it could have run, so
    sessions of a tier take turns; a sentence whose reply has sound in hand is missed later. Drafts go behind everything
-   else: who waits for a transcript waits for nobody's draft that has not begun.
+   else of their level: who waits for a transcript there waits for nobody's draft that has not begun.
 4. A score goes to the worker that has heard its sound, and waits for it; to any where that is lost or long ago. A reply
    is better made where its session's prompt was read before, and waits for nobody.
 5. Jobs of a lost worker are as urgent as what unblocks a session, and the first of that. A job is repeated at most
@@ -29,7 +29,7 @@ from orchestrator.scheduling.choosing import Chooser
 from orchestrator.scheduling.homes import SESSIONS_KEPT, Homes
 from orchestrator.scheduling.job import Job
 from orchestrator.scheduling.kinds import BATCHED_KINDS, KINDS
-from orchestrator.scheduling.lanes import REPEATS, Draft, Entry, Lane
+from orchestrator.scheduling.lanes import DRAFTS, REPEATS, Draft, Entry, Lane
 from orchestrator.scheduling.order import Order
 from orchestrator.scheduling.plan import Assignment, FreeSlots, Plan, Withdrawn
 from orchestrator.scheduling.priority import LEVEL_WEIGHTS, FairShares
@@ -40,12 +40,14 @@ from orchestrator.scheduling.work import Score, Transcribe, WorkKind
 
 @dataclass(frozen=True, slots=True)
 class SchedulerStatistics:
-    """`queued`, `marks` (from where on new work is refused) and `running` are now, per kind; `queued_by_level` too. The
-    rest counts since the start; `declined` is speculative work that was not taken."""
+    """`queued`, `marks` (from where on new work is refused) and `running` are now, per kind; `queued_by_level` too;
+    `weights` are those of each level now, by name. The rest counts since the start; `declined` is speculative work that
+    was not taken."""
 
     queued: Mapping[WorkKind, int]
     marks: Mapping[WorkKind, int]
     queued_by_level: Mapping[int, int]
+    weights: Mapping[int, Mapping[str, float]]
     queued_audio_bytes: int
     running: Mapping[WorkKind, int]
     submitted: int
@@ -96,7 +98,8 @@ class Scheduler:
         lane = self._lanes.get((job.session_id, job.kind))
         self._now = now
         in_lane = len(lane.queued) if lane is not None else 0
-        if not self.queue.admit(job.kind, job.level, in_lane, _audio_bytes(job), now):
+        runs = lane is not None and lane.running is not None
+        if not self.queue.admit(job.kind, job.level, in_lane, _audio_bytes(job), now, runs=runs):
             return Refusal(self.queue.expected_wait_s(job.kind, self._running_of[job.kind]))
         self._sequence += 1
         entry = Entry(job, self._sequence)
@@ -226,6 +229,10 @@ class Scheduler:
         self._counts["failed"] += len(hopeless)
         return tuple(entry.job for entry in hopeless)
 
+    def running_of(self, kind: WorkKind) -> int:
+        """Returns how many jobs of a kind are with workers."""
+        return self._running_of[kind]
+
     def worker_of(self, job_id: str) -> str | None:
         """Returns the worker that runs a job; None where it is queued or unknown."""
         entry = self._entries.get(job_id)
@@ -250,6 +257,7 @@ class Scheduler:
                 for level in LEVEL_WEIGHTS
                 if (many := sum(self.queue.queued_at(kind, level) for kind in KINDS))
             },
+            weights={level: weights.shares() for level, weights in self._weights.items()},
             queued_audio_bytes=self.queue.audio_bytes,
             running={kind: self._running_of[kind] for kind in KINDS},
             submitted=self.queue.admitted,
@@ -285,19 +293,23 @@ class Scheduler:
             lane = self._lanes[job.session_id, job.kind] = Lane(job.session_id, job.kind)
         # A lane runs its oldest job, so what comes back from a lost worker was submitted before all that wait in it.
         lane.queued.insert(0 if entry.losses else len(lane.queued), entry)
+        if entry.losses:
+            lane.free_us = self._now
         self._place(lane)
 
     def _start(self, entry: Entry, draft: Draft, now: int) -> None:
         lane = self._lane_of(entry)
         urgency = lane.place.urgency if lane.place else entry.urgency
         self._shares[lane.kind].charge(urgency.level)
-        if urgency.level in TERMS:
+        # A draft is late because it gives way, whatever the weights are.
+        if urgency.level in TERMS and urgency.rank != DRAFTS:
             missed = now - urgency.missed_us > TERMS[urgency.level].bound_us
             self._weights[urgency.level].observe(missed=missed)
         lane.queued.remove(entry)
         lane.running = entry
         job = entry.job
-        waited_us = now - max(job.created_us, job.due_us)
+        # What waited for its own session, or ran before on a worker that is lost, did not wait for a place.
+        waited_us = now - max(job.created_us, job.due_us, lane.free_us)
         self.queue.started(lane.kind, job.level, _audio_bytes(job), waited_us, now)
         self._place(lane)
         entry.worker_id, entry.started_us = draft.worker_id, now
@@ -335,6 +347,7 @@ class Scheduler:
 
     def _place(self, lane: Lane, *, anew: bool = False) -> None:
         """Puts a lane where it belongs in the order; one that runs or is empty belongs nowhere."""
+        self._tell_behind(lane)
         urgency = lane.urgency
         if not anew and urgency == (lane.place.urgency if lane.place else None):
             return
@@ -342,6 +355,18 @@ class Scheduler:
         order.take(lane)
         if urgency is not None:
             order.put(lane, urgency, self._active_us.get(lane.session_id), self._now)
+
+    def _tell_behind(self, lane: Lane) -> None:
+        """What waits for its own session takes nobody's place: admission and pressure do not go by it."""
+        behind = lane.waits_for_itself
+        if behind == lane.behind:
+            return
+        change = Counter(behind)
+        change.subtract(lane.behind)
+        lane.behind = behind
+        for level, many in change.items():
+            if many:
+                self.queue.behind(lane.kind, level, many)
 
     def _lane_of(self, entry: Entry) -> Lane:
         return self._lanes[entry.job.session_id, entry.job.kind]

@@ -1,8 +1,9 @@
 """What is served now: fed with how full the queues are, how late the event loop is and how turns end; asked by whoever
 lets something in. A heart. Nothing of it is done per token.
 
-A turn counts as failed where a worker failed it, it was not done in time or there was no room for it; not where its
-client took it back, asked for what cannot be, or has used up its quota.
+A turn counts as failed where a worker failed it or it was not done in time; not where its client took it back or asked
+for what cannot be. One that was refused does not count either: leaving out has levels of its own, and a server that
+takes fewer jobs because it has refused some would refuse more, for ever.
 """
 
 from collections import OrderedDict
@@ -26,7 +27,7 @@ LOOK_US = ms(100)
 SILVER_SHARE = 1 / 7
 """Of a kind's mark: so many silver turns may wait though silver turns are left out, so that silver stands not still."""
 
-MOST_REMEMBERED = 1_024
+MOST_BEGUN = 4_096
 _FAULTS = frozenset({"worker_failed", "deadline_exceeded"})
 
 
@@ -55,7 +56,7 @@ class Serving:
         self._guard = SloGuard(rate)
         self._sheds = sheds
         self._lag_s = lag_s
-        self._by_quota: OrderedDict[tuple[str, int], None] = OrderedDict()
+        self._begun: OrderedDict[str, None] = OrderedDict()
         self._seen_us: int | None = None
         self._now = 0
         self._changes = 0
@@ -78,17 +79,33 @@ class Serving:
         self._changes += changed
         return changed
 
-    def refuses(self, job: Job, queue: InputQueue) -> Refusal | None:
-        """Says when to come back with a job that is left out now; None where it is served."""
+    def refuses(self, job: Job, queue: InputQueue, running: int = 1) -> Refusal | None:
+        """Says when to come back with a job that is left out now; None where it is served. `running` of its kind run.
+
+        A turn that was let in is answered: the reply to speech that was recognised is no new turn.
+        """
         what = _what(job)
-        if what is None or self.service.allows(what):
+        if what is None:
             return None
-        if what is Sheddable.SILVER_TURN and (
-            queue.queued_at(job.kind, job.level) < SILVER_SHARE * queue.mark(job.kind)
-        ):
+        refused = not self.service.allows(what)
+        if what is Sheddable.SILVER_TURN:
+            began = isinstance(job.work, Reply) and job.session_id in self._begun
+            few = queue.waiting_at(job.kind, job.level) < SILVER_SHARE * queue.mark(job.kind)
+            refused = refused and not began and not few
+            if isinstance(job.work, Reply):
+                self._begun.pop(job.session_id, None)
+            elif not refused:
+                self._begin(job.session_id)
+        if not refused:
             return None
         self._shed[what] += 1
-        return Refusal(max(1.0, queue.expected_wait_s(job.kind, 1)), RefusalReason.SHED)
+        return Refusal(max(1.0, queue.expected_wait_s(job.kind, running)), RefusalReason.SHED)
+
+    def _begin(self, session_id: str) -> None:
+        self._begun[session_id] = None
+        self._begun.move_to_end(session_id)
+        if len(self._begun) > MOST_BEGUN:
+            self._begun.popitem(last=False)
 
     def as_served(self, job: Job) -> Job:
         """Returns a job as it is done now: replies are short while the server is degraded."""
@@ -120,20 +137,13 @@ class Serving:
     # --- Instrument ---------------------------------------------------------------------------------------------------
 
     def job(self, record: JobRecord) -> None:
-        if record.outcome is Ending.REFUSED and record.error == RefusalReason.TENANT.value:
-            self._by_quota[record.session_id, record.turn] = None
-            if len(self._by_quota) > MOST_REMEMBERED:
-                self._by_quota.popitem(last=False)
+        """Jobs are asked again and done elsewhere: what counts is what becomes of the turn."""
 
     def turn(self, record: TurnRecord) -> None:
-        of_quota = (record.session_id, record.turn) in self._by_quota
-        self._by_quota.pop((record.session_id, record.turn), None)
         match record.outcome:
             case Ending.COMPLETED:
                 failed = False
             case Ending.FAILED if record.error in _FAULTS:
-                failed = True
-            case Ending.REFUSED if not of_quota:
                 failed = True
             case _:
                 return

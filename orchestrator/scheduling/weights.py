@@ -1,5 +1,7 @@
 """The three weights of a tier, and how they follow what is missed: more lateness where bounds are not kept."""
 
+from collections.abc import Mapping
+
 FIRST = (0.5, 0.3, 0.2)
 MOST_LATENESS = 0.8
 STEP = 0.05
@@ -33,6 +35,10 @@ class Weights:
     @property
     def affinity(self) -> float:
         return 1.0 - self.lateness - self.freshness
+
+    def shares(self) -> Mapping[str, float]:
+        """Returns the three by name, as of now."""
+        return {"lateness": self.lateness, "freshness": self.freshness, "affinity": self.affinity}
 
     def observe(self, *, missed: bool) -> None:
         """A job has started; `missed`: it had waited longer than its tier's bound."""

@@ -44,8 +44,7 @@ class Answering:
 
     def abandon(self) -> None:
         """Nobody is there to get an answer: what is being made of one stops. One that the server makes by itself, and
-        of which nothing was heard, is made when somebody is back."""
-        self._again = None
+        of which nothing was heard, is made when somebody is back; so is one that was taken back for other words."""
         self.is_due = self._speaker.abandon() or self.is_due
 
     def typed(self) -> None:

@@ -2,6 +2,7 @@
 
 from msgspec import UNSET
 
+from orchestrator.scheduling.refusals import SPECULATIVE
 from orchestrator.scheduling.work import REFUSED, Failed
 from orchestrator.sessions.outbound import Outbound
 from orchestrator.wire import server as wire
@@ -20,7 +21,6 @@ class Faltering:
 
     def __init__(self, out: Outbound) -> None:
         self._out = out
-        self._told: str | None = None
 
     def error(self, report: Failed) -> wire.ErrorBody:
         """Returns what failed, with when to try again where waiting helps."""
@@ -40,15 +40,11 @@ class Faltering:
         view: Session,
         response_id: str | None = None,
         item_id: str | None = None,
-    ) -> None:
-        """Tells a session that asked for ``chorale.overload`` what was left out, and why; of one response's sentences
-        the first."""
+    ) -> bool:
+        """Tells a session that asked for ``chorale.overload`` what was left out, and why; returns whether it did."""
         extension = view.chorale
-        if extension is UNSET or "chorale.overload" not in extension.events:
-            return
-        if not self.goes_on(report) or (kind == "speech" and self._told == response_id):
-            return
-        if kind == "speech":
-            self._told = response_id
-        reason = report.reason or report.code
+        if extension is UNSET or "chorale.overload" not in extension.events or not self.goes_on(report):
+            return False
+        reason = "shed" if report.reason == SPECULATIVE else report.reason or report.code
         self._out.emit(wire.Overload(reason, kind, report.retry_after_s, response_id, item_id))
+        return True

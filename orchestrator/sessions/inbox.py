@@ -9,10 +9,14 @@ import asyncio
 from collections import deque
 from dataclasses import dataclass
 
+from orchestrator.clock import ms
 from orchestrator.errors import Overloaded, SessionClosed
 from orchestrator.sessions.events import Event
 
 MOST_EVENTS = 8_192
+
+TURN_US = ms(5)
+"""After so long with what one inbox held others get their turn, though more of it is left."""
 
 
 @dataclass(frozen=True, slots=True)

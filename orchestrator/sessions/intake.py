@@ -14,6 +14,9 @@ from orchestrator.sessions.events import AudioHeard
 _REPORT_SAMPLES = SPEECH_RATE_HZ // 10
 _SPEECH = 0.5
 
+MOST_WINDOWS = 16_384
+"""Windows of one session that wait for the detector, where its sound comes from no clock: almost nine minutes."""
+
 MOST_LIVE_WINDOWS = 128
 """4 s: a call's sound that is heard later than that comes too late for a conversation. A moment in which the machine
 stands still is made up for within it."""
@@ -90,7 +93,7 @@ class SpeechIntake:
         capacity: int,
         now: Callable[[], int],
         post: Callable[[AudioHeard], None],
-        max_backlog: int = 16_384,
+        max_backlog: int = MOST_WINDOWS,
         max_live_backlog: int = MOST_LIVE_WINDOWS,
     ) -> None:
         self._detector = detector

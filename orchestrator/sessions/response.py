@@ -14,7 +14,7 @@ from msgspec import UNSET, UnsetType, structs
 from modalities.text.heard import Segment, heard_prefix
 from modalities.text.sentences import Sentence, SentenceStream
 from orchestrator.ids import IdSequence
-from orchestrator.scheduling.work import Replied
+from orchestrator.scheduling.work import Replied, Reply, Speak
 from orchestrator.sessions.figures import TurnTimes
 from orchestrator.wire import server as wire
 from orchestrator.wire.client import ResponseParams
@@ -85,6 +85,10 @@ class ResponseRun:
         self.spoken: list[Spoken] = []
         self.is_truncated = False
         """The client has said what of the message was heard: nothing is estimated any more."""
+        self.guesses: dict[str, Reply | Speak] = {}
+        """Its jobs that were begun before anybody had asked for them."""
+        self.is_told = False
+        """The client knows that sentences are left without sound: of one response's the first is told."""
         self.message: Message | None = None
         self.message_index = 0
         self._ids = ids

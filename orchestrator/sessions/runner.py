@@ -1,5 +1,6 @@
 """The shell of a session: waits on its inbox, lets the heart decide, carries out the effects without waiting."""
 
+import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import replace
@@ -23,20 +24,19 @@ from orchestrator.sessions.askers import Askers
 from orchestrator.sessions.clip_reading import without_sound
 from orchestrator.sessions.clips import ClipStore
 from orchestrator.sessions.holdings import Holdings, RunnerStatistics
-from orchestrator.sessions.inbox import Inbox
+from orchestrator.sessions.inbox import TURN_US, Inbox
 from orchestrator.sessions.intake import Detector, SpeechIntake
-from orchestrator.sessions.links import Link, LinkKind, LogEntry, LoggedEvent
+from orchestrator.sessions.links import Link, LinkKind, LogEntry
 from orchestrator.sessions.pieces import Pieces
 from orchestrator.sessions.playouts import Playouts
 from orchestrator.sessions.rules import SessionRules
-from orchestrator.sessions.secrecy import for_holders, told_to
 from orchestrator.sessions.session import Session
 from orchestrator.sessions.states import Life
 from orchestrator.sessions.submitting import Submitting
 from orchestrator.sessions.tap import Recorder
 from orchestrator.sessions.turn_watch import TurnWatch
 from orchestrator.sessions.waking import Waking
-from orchestrator.wire import codec
+from orchestrator.sessions.writing import Writing
 from orchestrator.wire import server as wire
 from orchestrator.wire.client import AnyClientEvent, CreateItem, UpdateSession
 from orchestrator.wire.session import Session as SessionView
@@ -65,32 +65,32 @@ class SessionRunner:
         self.call_id: str | None = None
         self.tenant = tenant
         self.make_room: Callable[[], None] = lambda: None
-        """Called when the log has grown, whose size the store knows by then."""
+        """Called when the log has grown, whose size the store knows by then, and when nobody reads it any more."""
         self._secret = secret
         self._clock = clock
         self._dispatcher = dispatcher
         self._origin = clock.now_us()
-        self._tag = event_tag(view.id)
-        self._heart = Session(view, rules, self._tag, 0)
+        self._heart = Session(view, rules, event_tag(view.id), 0)
         self._inbox = Inbox()
         self._log: OutputLog[LogEntry] = OutputLog(*log_bounds)
         self._links: dict[str, Link] = {}
         self._askers = Askers()
         self._playouts = Playouts(view.id, self._links, self._log)
-        self._told = self._shown = self._stored = 0
+        self._shown = self._stored = 0
         self._waking = Waking(self._wake_for_words)
         self._alarm = Alarm(self._now, lambda: self._inbox.put_nowait(on.TimePassed()))
         self._pieces = Pieces()
+        self._writing = Writing(view.id, secret, self._log, self._pieces)
         self._clips = ClipStore()
         self._intake = SpeechIntake(detector, int(rules.buffer_s * 16_000), self._now, self._inbox.put_nowait)
-        self._tap = recorder.open(view, rules, self._tag, secret) if recorder is not None else None
+        self._tap = recorder.open(view, rules, event_tag(view.id), secret) if recorder is not None else None
         self._intake.tap = self._tap
         self._jobs = Submitting(view.id, dispatcher, self._intake, self._clips, self._origin, self._answer)
         self._watch = TurnWatch(view.id, int(rules.tier), self._origin, (instrument or Silent()).turn, remote)
         self._store = store or OutputStore(log_bounds[1])
         self._store.detached(view.id)
         self._left_at: int | None = None
-        self._dispatcher.listen(view.id, self._deliver, tenant)
+        self._dispatcher.listen(view.id, self._deliver, tenant, remote)
 
     # -- what doors see (SessionPort) -------------------------------------------------------------------------------
 
@@ -148,6 +148,7 @@ class SessionRunner:
             if not self._links:
                 self._left_at = self._log.last
                 self._store.detached(self.id)
+                self.make_room()
 
     async def submit(self, link_id: str, event: AnyClientEvent, age_us: int = 0) -> None:
         sent = max(0, self._now() - age_us)
@@ -195,15 +196,14 @@ class SessionRunner:
             self._alarm.set(deadline)
             events = await self._inbox.take()
             self._follow_playout()
+            began_us = self._now()
             for event in events:
+                if self._now() - began_us >= TURN_US:
+                    self._show()
+                    await asyncio.sleep(0)
+                    began_us = self._now()
                 self._take(event)
-            # Once for all of them: a link sends what is there in one write.
-            self._guide_intake()
-            self._wake_links()
-            if (grown := self._log.size - self._stored) != 0:
-                self._stored += grown
-                self._store.grew(self.id, grown)
-                self.make_room()
+            self._show()
 
     def forget_log(self) -> None:
         """Lets go of what was sent: nobody is there to read it, and others need the room."""
@@ -260,6 +260,15 @@ class SessionRunner:
     def _now(self) -> int:
         return self._clock.now_us() - self._origin
 
+    def _show(self) -> None:
+        """Tells who follows, once for all that was taken: a link sends what is there in one write."""
+        self._guide_intake()
+        self._wake_links()
+        if (grown := self._log.size - self._stored) != 0:
+            self._stored += grown
+            self._store.grew(self.id, grown)
+            self.make_room()
+
     def _wake_links(self) -> None:
         if self._log.last != self._shown:
             self._shown = self._log.last
@@ -268,19 +277,23 @@ class SessionRunner:
                 link.wake()
 
     def _take(self, event: on.Event) -> None:
-        """Takes an event, under the eyes of who measures turns: every one but the words that go straight."""
+        """Takes an event, under the eyes of who measures turns."""
         now = self._now()
         effects = self._receive(event, now)
-        if effects and not (type(event) is on.ReportCame and type(event.report) is ReplyText):
-            heart = self._heart
-            if self._watch.saw(effects, now, heart.turn.id, heart.view.type != "transcription"):
-                self._jobs.touch(now)
+        if effects:
+            self._measure(effects, now)
         for effect in effects:
             self._perform(effect)
         if self._pieces and isinstance(event, on.ReportCame):
             piece = event.report
             if isinstance(piece, SpeechPiece) and not self._heart.holds(piece.job_id):
                 self._pieces.drop(piece)  # not wanted, or sent by now
+
+    def _measure(self, effects: tuple[do.Effect, ...], now: int) -> None:
+        """Shows a step to who measures turns: every one, but of the words that go straight only those that do more."""
+        heart = self._heart
+        if self._watch.saw(effects, now, heart.turn.id, heart.view.type != "transcription"):
+            self._jobs.touch(now)
 
     def _tell_gap(self, link: Link, after: int | None) -> None:
         since, extension = after, self._heart.view.chorale
@@ -315,21 +328,13 @@ class SessionRunner:
     def _perform(self, effect: do.Effect) -> None:
         match effect:
             case do.Emit():
-                if type(effect.event) is wire.AudioDone:
-                    self._end_sound(effect.event.item_id)
-                event_id = f"event_{self._tag}_{self._log.last + 1}"
-                entry = LoggedEvent(codec.encode(effect.event, event_id))
-                if type(effect.event) is wire.SessionUpdated:
-                    entry = for_holders(entry, effect.event, event_id, self._secret)
-                self._log.append(entry, entry.size)
+                self._writing.write(effect.event)
             case do.EmitAudio():
-                self._emit_audio(effect)
+                self._playouts.play(effect.response_id, self._writing.sound(effect).pcm)
             case do.Tell():
                 reader = self._links.get(effect.link_id) or self._askers.get(effect.link_id)
                 if reader is not None:
-                    self._told += 1
-                    event = told_to(reader, effect.event, self._secret)
-                    reader.tell(codec.encode(event, f"event_{self._tag}_p{self._told}"))
+                    self._writing.tell(reader, effect.event)
             case do.Start():
                 self._jobs.start(effect.job, self._watch.number)
             case do.Cancel():
@@ -342,9 +347,8 @@ class SessionRunner:
                     self._inbox.put_nowait(on.PlayoutLost(effect.response_id))
             case do.FlushPlayout():
                 self._playouts.flush()
-            case do.NoteTurn():
-                stages = effect.times.stages_ms()
-                log.info("turn", extra={"session": self.id, **stages, "early": effect.times.early})
+            case do.NoteTurn(times=times):
+                log.info("turn", extra={"session": self.id, **times.stages_ms(), "early": times.early})
             case do.ForgetClip():
                 self._clips.forget(effect.clip)
             case do.CloseLink():
@@ -354,15 +358,6 @@ class SessionRunner:
                 self._close_links(effect.code, effect.reason)
             case _:
                 assert_never(effect)
-
-    def _emit_audio(self, effect: do.EmitAudio) -> None:
-        entry = self._pieces.sent(effect, f"event_{self._tag}_{self._log.last + 1}")
-        self._log.append(entry, len(entry.pcm) + 128)
-        self._playouts.play(effect.response_id, entry.pcm)
-
-    def _end_sound(self, item_id: str) -> None:
-        if (entry := self._pieces.ended(item_id, f"event_{self._tag}_{self._log.last + 1}")) is not None:
-            self._log.append(entry, 128)
 
     def _deliver(self, report: Report) -> None:
         """Takes a report from the dispatcher; its sound stays here, the heart sees only how much there is.
@@ -384,7 +379,10 @@ class SessionRunner:
     def _go_straight(self, event: on.ReportCame) -> None:
         now = self._now()
         with self._inbox.instead():  # of `run`
-            for effect in self._receive(event, now):
+            effects = self._receive(event, now)
+            if len(effects) > 1:
+                self._measure(effects, now)
+            for effect in effects:
                 self._perform(effect)
         self._waking.word(now)
 

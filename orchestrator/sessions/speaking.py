@@ -8,15 +8,7 @@ from typing import Literal
 
 from msgspec import UNSET
 
-from orchestrator.scheduling.work import (
-    Failed,
-    Replied,
-    ReplyCall,
-    ReplyText,
-    Report,
-    SpeechPiece,
-    Spoke,
-)
+from orchestrator.scheduling.work import Failed, Replied, ReplyCall, ReplyText, Report, SpeechPiece, Spoke
 from orchestrator.sessions import asking
 from orchestrator.sessions.conversation import Conversation, Entry
 from orchestrator.sessions.faltering import Faltering
@@ -122,6 +114,7 @@ class Speaker:
         """Makes a guess that came true the reply: what was held of it happens now."""
         carry_over(guess, run.times)
         run.reply_job = guess.job_id
+        run.guesses[guess.job_id] = guess.prospect.work
         self._voicing.prepared = guess.prepared
         self._owners[guess.job_id] = run
         for report in guess.held:
@@ -194,8 +187,13 @@ class Speaker:
                 self._owners.pop(report.job_id)
 
     def _failed(self, run: ResponseRun, report: Failed) -> None:
+        again = self._voicing.again(run, report)
+        if again is not None:
+            self._owners[again] = run
+            return
         is_reply = report.job_id == run.reply_job
-        self._faltering.tell(report, "llm" if is_reply else "speech", self.view, run.id)
+        if is_reply or not run.is_told:
+            run.is_told = self._faltering.tell(report, "llm" if is_reply else "speech", self.view, run.id)
         if is_reply or not self._faltering.goes_on(report):
             self._stop(run, "failed", error=self._faltering.error(report))
             return

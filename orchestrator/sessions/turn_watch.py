@@ -185,6 +185,7 @@ class TurnWatch:
         if following is not None:
             first, is_spoken, unit = following
             self._sign(first, unit, is_spoken)
+            self._seen_us = max(first, now)  # it ends no sooner than the one that was answered meanwhile
 
     def _reached(self, now: int) -> dict[str, tuple[int, int]]:
         """Returns the stages that were reached, by name."""

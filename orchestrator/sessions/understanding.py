@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from msgspec import UNSET
 
-from orchestrator.scheduling.work import Report, Understand, Understood
+from orchestrator.scheduling.work import REFUSED, Failed, Report, Understand, Understood
 from orchestrator.sessions.outbound import Outbound
 from orchestrator.wire import server as wire
 from orchestrator.wire.session import Session
@@ -25,6 +25,8 @@ class Understanding:
     def __init__(self, out: Outbound) -> None:
         self._out = out
         self._names: dict[str, str] = {}
+        self._begun_early: dict[str, str] = {}
+        """Texts of jobs among them that were guesses."""
         self._guess: _Guess | None = None
 
     @property
@@ -55,21 +57,30 @@ class Understanding:
                 return guess.answer
             if guess.job_id is not None:
                 self._names[guess.job_id] = name
+                self._begun_early[guess.job_id] = text
                 return None
+        self._start(name, text)
+        return None
+
+    def _start(self, name: str, text: str) -> None:
         job = self._out.start(Understand(text=text), self._out.rules.understand_within_us)
         self._names[job] = name
-        return None
 
     def owns(self, job_id: str) -> bool:
         guess = self._guess
         return job_id in self._names or (guess is not None and job_id == guess.job_id)
 
     def report(self, report: Report) -> tuple[str, Understood | None] | None:
-        """Takes an answer; returns whose it is, and None where the work failed. Nobody's (yet) is kept."""
+        """Takes an answer; returns whose it is, and None where the work failed. Nobody's (yet) is kept. What was
+        refused as a guess, and is wanted by now, is begun anew."""
         answer = report if isinstance(report, Understood) else None
-        name = self._names.pop(report.job_id, None)
+        name, text = self._names.pop(report.job_id, None), self._begun_early.pop(report.job_id, None)
         if name is not None:
-            return name, answer
+            refused = isinstance(report, Failed) and report.code == REFUSED
+            if text is None or not refused or not self._out.rules.gives_way:
+                return name, answer
+            self._start(name, text)
+            return None
         assert self._guess is not None
         self._guess.job_id, self._guess.answer = None, answer
         return None

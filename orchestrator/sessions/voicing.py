@@ -1,7 +1,7 @@
 """Sentences of replies on their way to the synthesiser (heart): how many at a time, and which was begun early."""
 
 from modalities.text.sentences import speakable
-from orchestrator.scheduling.work import Speak, SpeechPiece
+from orchestrator.scheduling.work import REFUSED, Failed, Reply, Speak, SpeechPiece
 from orchestrator.sessions.effects import EmitAudio
 from orchestrator.sessions.head_start import Prepared
 from orchestrator.sessions.outbound import Outbound
@@ -30,18 +30,35 @@ class Voicing:
                 continue
             if run.times is not None and run.times.sentence_us is None:
                 run.times.sentence_us = self._out.now
-            job = self._job(Speak(text=text, speed=speed), run.sound_in_hand_us(self._out.attended_us))
+            job = self._job(run, Speak(text=text, speed=speed))
             run.spoken.append(Spoken(job, sentence.start, sentence.stop))
             jobs.append(job)
         return tuple(jobs)
 
-    def _job(self, work: Speak, due_in_us: int) -> str:
+    def _job(self, run: ResponseRun, work: Speak) -> str:
         prepared, self.prepared = self.prepared, None
         if prepared is not None:
             if prepared.work == work:
+                run.guesses[prepared.job_id] = work
                 return prepared.job_id
             self._out.cancel(prepared.job_id)
+        due_in_us = run.sound_in_hand_us(self._out.attended_us)
         return self._out.start(work, self._out.rules.speak_within_us, due_in_us=due_in_us)
+
+    def again(self, run: ResponseRun, report: Failed) -> str | None:
+        """Begins anew what was refused as a guess, though by now somebody has asked for it: as a guess it had no claim
+        to a place. Returns its job, None where it failed for good, as a sentence does that others are begun behind:
+        their sound would come before its own."""
+        work = run.guesses.pop(report.job_id, None)
+        if work is None or report.code != REFUSED or not self._out.rules.gives_way:
+            return None
+        if isinstance(work, Reply):
+            run.reply_job = self._out.start(work, self._out.rules.reply_within_us)
+            return run.reply_job
+        if len(run.spoken) > 1:
+            return None
+        run.spoken[0].job_id = job = self._out.start(work, self._out.rules.speak_within_us)
+        return job
 
     def send(self, run: ResponseRun, piece: SpeechPiece) -> None:
         """Sends a piece of a reply's sound."""

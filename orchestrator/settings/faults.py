@@ -60,7 +60,7 @@ def _expected(message: str) -> str:
 
 
 def _got(steps: list[str], value: object) -> str:
-    if any(word in steps[-1].lower() for word in _PRIVATE):
+    if any(word in steps[-1].lower() for word in _PRIVATE) or any("headers" in step for step in steps[:-1]):
         return ""
     if value is None:
         return ", got nothing"

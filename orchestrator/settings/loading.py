@@ -12,6 +12,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from orchestrator.errors import ConfigError
+from orchestrator.flow.tenants import fits_no_reply
 from orchestrator.settings import faults
 from orchestrator.settings.layers import (
     Tree,
@@ -21,7 +22,8 @@ from orchestrator.settings.layers import (
     stack,
     stack_overlays,
 )
-from orchestrator.settings.schema import Server, Settings
+from orchestrator.settings.quotas import quotas_of
+from orchestrator.settings.schema import Limits, Server, Settings
 from orchestrator.transports.origins import is_loopback
 
 
@@ -42,6 +44,7 @@ def load(
     except ValidationError as error:
         found += faults.describe(error, Settings, overlay.sources)
     found += _across(tree, variables)
+    found += _quotas(tree)
     if found or settings is None:
         raise ConfigError(faults.report(found, str(path) if path else "environment and options"))
     return settings
@@ -79,6 +82,20 @@ def _recording(tree: Tree) -> list[str]:
     if isinstance(written, dict) and written.get("enabled") is True and not written.get("dir"):
         return ["recording.dir: expected a folder, since recording.enabled is true"]
     return []
+
+
+def _quotas(tree: Tree) -> list[str]:
+    """Returns the tiers whose quota fits no reply."""
+    try:
+        limits = Limits.model_validate(tree.get("limits", {}))
+    except ValidationError:
+        return []
+    tiers = {"platinum": limits.platinum, "gold": limits.gold, "silver": limits.silver}
+    return [
+        f"limits.{tier}.{fault}"
+        for tier, quota in tiers.items()
+        if (fault := fits_no_reply(quotas_of(quota), limits.default_output_tokens)) is not None
+    ]
 
 
 _FILES = (

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from orchestrator.buffers.input_queue import QueueBounds
 from orchestrator.clock import ms, seconds
 from orchestrator.flow.policies import LimitSettings
-from orchestrator.flow.tenants import Quotas, TenantLimits, quotas
+from orchestrator.flow.tenants import Quotas, TenantLimits
 from orchestrator.flow.watermark import AdaptiveWatermark, FixedWatermark, Watermark, target_us
 from orchestrator.recording.recorder import RecordingSettings
 from orchestrator.recording.writer import Room
@@ -17,7 +17,8 @@ from orchestrator.scheduling.work import WorkKind
 from orchestrator.sessions.registry import RegistrySettings
 from orchestrator.sessions.rules import DEFAULT_INSTRUCTIONS, SessionRules
 from orchestrator.settings.agreement import consistency_rules
-from orchestrator.settings.schema import Flow, IceServer, Quota, Server, Settings
+from orchestrator.settings.quotas import quotas_of
+from orchestrator.settings.schema import Flow, IceServer, Server, Settings
 from orchestrator.transports import call
 from orchestrator.transports.rpc.door import GrpcOptions
 from orchestrator.transports.server import ServerOptions
@@ -77,7 +78,7 @@ def _mark(flow: Flow) -> Watermark:
     if flow.watermark == "fixed":
         return FixedWatermark(flow.max_waiting, flow.share)
     wanted_us = target_us() if flow.target_wait_ms is None else ms(flow.target_wait_ms)
-    return AdaptiveWatermark(flow.max_waiting, wanted_us, floor=min(0.1, flow.share), share=flow.share)
+    return AdaptiveWatermark(flow.max_waiting, wanted_us, share=flow.share)
 
 
 def limit_settings(settings: Settings) -> Mapping[WorkKind, LimitSettings]:
@@ -105,17 +106,13 @@ def tenant_limits(settings: Settings, own: Mapping[str, Quotas]) -> TenantLimits
     None where nothing is bounded for anybody, and no key file may come to bound it."""
     limits = settings.limits
     by_tier: dict[int, Quotas] = {
-        Tier.PLATINUM: _quotas(limits.platinum),
-        Tier.GOLD: _quotas(limits.gold),
-        Tier.SILVER: _quotas(limits.silver),
+        Tier.PLATINUM: quotas_of(limits.platinum),
+        Tier.GOLD: quotas_of(limits.gold),
+        Tier.SILVER: quotas_of(limits.silver),
     }
     if settings.server.key_file is None and not any(by_tier.values()) and not any(own.values()):
         return None
     return TenantLimits(by_tier, own, limits.max_tenants)
-
-
-def _quotas(quota: Quota) -> Quotas:
-    return quotas(quota.llm_tokens, quota.audio_s, quota.requests, quota.window_s, quota.burst)
 
 
 def call_settings(settings: Settings) -> call.CallSettings:

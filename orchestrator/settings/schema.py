@@ -2,22 +2,33 @@
 `configs/default.yaml` writes them out with comments."""
 
 import os
+import re
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Annotated, Literal
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from orchestrator.transports.origins import check_entry
+from orchestrator.workers.desk import MOST_TASKS
 
 Role = Literal["asr", "understand", "llm", "speech"]
-Positive = Annotated[float, Field(gt=0)]
-NotNegative = Annotated[float, Field(ge=0)]
+Positive = Annotated[float, Field(gt=0, le=1_000_000_000)]
+NotNegative = Annotated[float, Field(ge=0, le=1_000_000_000)]
+"""Of seconds, milliseconds or days: what has no end is no number of microseconds."""
+
 Count = Annotated[int, Field(ge=1)]
 Amount = Annotated[int, Field(ge=1, le=4_000_000_000)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Duration = Annotated[float, Field(ge=1, le=3_600_000)]
-"""Milliseconds that a worker may take: a limit counts whole microseconds and cannot divide by none."""
+"""Milliseconds that work may take or wait: whole microseconds are counted, and nothing is divided by none."""
+
+Parallel = Annotated[int, Field(ge=1, le=MOST_TASKS)]
+"""Jobs of one worker process, which keeps no more."""
+
+LEAST_JOBS = 16
+"""Accepted at one time: a turn has several, it is understood, answered and spoken; with one place it has no answer."""
 
 Pause = Annotated[float, Field(gt=0, le=86_400)]
 """Seconds that a thread waits; it cannot wait for ever."""
@@ -30,8 +41,19 @@ class Section(BaseModel):
 
 
 def _web_address(endpoint: str) -> str:
-    if not endpoint.startswith(("http://", "https://")):
-        raise ValueError("an address that begins with http:// or https://")
+    wanted = ValueError("an address that begins with http:// or https:// and names a host")
+    try:
+        parts = urlsplit(endpoint)
+        _ = parts.port
+    except ValueError:
+        raise wanted from None
+    if (
+        parts.scheme not in ("http", "https")
+        or not parts.hostname
+        or not endpoint.isprintable()
+        or " " in endpoint
+    ):
+        raise wanted
     return endpoint
 
 
@@ -40,6 +62,22 @@ def _network(written: str) -> str:
         return str(ip_network(written))
     except ValueError:
         raise ValueError("an address or a network, like 10.0.0.7 or 10.0.0.0/8") from None
+
+
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_HEADER_VALUE = re.compile(r"[!-~\xa0-\xff]([\t -~\xa0-\xff]*[!-~\xa0-\xff])?")
+
+
+def _header_name(name: str) -> str:
+    if not _HEADER_NAME.fullmatch(name):
+        raise ValueError("a header's name: letters, digits and any of !#$%&'*+-.^_`|~")
+    return name
+
+
+def _header_value(value: str) -> str:
+    if not _HEADER_VALUE.fullmatch(value):
+        raise ValueError("a header's value: Latin-1, no line breaks, no spaces around it, not empty")
+    return value
 
 
 def _one_process(workers: int) -> int:
@@ -77,7 +115,7 @@ class Server(Section):
     max_links: Count = 400
     max_secrets: Count = 4_096
     compression: bool = True
-    ping_s: Positive = 20.0
+    ping_s: Annotated[float, Field(ge=1, le=1_000_000_000)] = 20.0
     grpc: Rpc | None = None
     proxies: tuple[Annotated[str, AfterValidator(_network)], ...] = ()
     secret_file: Path | None = None
@@ -171,9 +209,9 @@ class Worker(Section):
     options: dict[str, object] = Field(default_factory=dict)
     threads: Count | Literal["auto"] = "auto"
     count: Count = 1
-    parallel: Count = 1
+    parallel: Parallel = 1
     device: Literal["auto", "cpu", "cuda"] = "auto"
-    memory_mb: Count | None = None
+    memory_mb: Annotated[int, Field(ge=1, le=1_000_000_000)] | None = None
     limit: WorkerLimit = WorkerLimit()
 
     def threads_on(self, cores: int) -> int:
@@ -183,7 +221,7 @@ class Worker(Section):
 
 class AsrWorker(Worker):
     engine: Annotated[str, Field(min_length=1)] = "faster_whisper"
-    parallel: Count = 4
+    parallel: Parallel = 4
 
 
 class UnderstandWorker(Worker):
@@ -192,14 +230,14 @@ class UnderstandWorker(Worker):
 
     domain: Path | Literal["default"] | None = "default"
     engine: Annotated[str, Field(min_length=1)] = "minilm_onnx"
-    parallel: Count = 8
+    parallel: Parallel = 8
 
 
 class LlmWorker(Worker):
     """`images`: the model looks at pictures in messages."""
 
     engine: Annotated[str, Field(min_length=1)] = "llama_cpp"
-    parallel: Count = 4
+    parallel: Parallel = 4
     images: bool = False
 
 
@@ -249,11 +287,11 @@ class Models(Section):
 class Flow(Section):
     """What may wait, and what is left out when there is too much of it (design §§8–10)."""
 
-    max_jobs: Count = 2_048
+    max_jobs: Annotated[int, Field(ge=LEAST_JOBS)] = 2_048
     max_waiting: Count = 512
     watermark: Literal["adaptive", "fixed"] = "adaptive"
     share: Annotated[float, Field(gt=0, le=1)] = 0.85
-    target_wait_ms: Positive | None = None
+    target_wait_ms: Duration | None = None
     shedding: bool = True
     slo_error_rate: Annotated[float, Field(gt=0, le=1)] = 0.005
     abandoned_s: NotNegative = 3.0
@@ -284,7 +322,9 @@ class Telemetry(Section):
 
     metrics: bool = True
     otlp_endpoint: Annotated[str, AfterValidator(_web_address)] | None = None
-    otlp_headers: dict[str, str] = Field(default_factory=dict)
+    otlp_headers: dict[
+        Annotated[str, AfterValidator(_header_name)], Annotated[str, AfterValidator(_header_value)]
+    ] = Field(default_factory=dict)
     traces: bool = True
     sample: Share = 1.0
     export_every_s: Pause = 10.0

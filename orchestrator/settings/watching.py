@@ -15,6 +15,7 @@ from orchestrator.recording.recorder import SessionRecorder
 from orchestrator.scheduling.dispatcher import Dispatcher
 from orchestrator.sessions.clips import MAX_CLIP_BYTES
 from orchestrator.sessions.inbox import MOST_EVENTS
+from orchestrator.sessions.intake import MOST_WINDOWS
 from orchestrator.sessions.registry import Registry
 from orchestrator.settings.parts import queue_bounds
 from orchestrator.settings.schema import Settings
@@ -31,8 +32,6 @@ from orchestrator.workers.supervision import Phase
 if TYPE_CHECKING:
     from orchestrator.telemetry.readings import WorkerReading
     from orchestrator.telemetry.telemetry import Telemetry
-
-_DETECTOR_WINDOWS = 16_384
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +89,7 @@ def watch_server(telemetry: "Telemetry", parts: ServerParts, settings: Settings)
         sessions.log_bytes,
         sessions.total_log_bytes,
         MOST_EVENTS,
-        _DETECTOR_WINDOWS,
+        MOST_WINDOWS,
         MAX_CLIP_BYTES,
     )
     telemetry.prepare(buffers.register_sessions(inventory, parts.registry, bounds))

@@ -57,7 +57,7 @@ class Gathering:
         jobs.append(record)
         if len(jobs) >= self._most_jobs:
             del self._open[key]
-            return Bundle(*key, None, tuple(jobs), None)
+            return Bundle(*key, None, tuple(jobs), record.remote)
         if len(self._open) > self._most_turns:
             return self._oldest()
         return None
@@ -80,4 +80,4 @@ class Gathering:
 
     def _oldest(self) -> Bundle:
         key, jobs = self._open.popitem(last=False)
-        return Bundle(*key, None, tuple(jobs), None)
+        return Bundle(*key, None, tuple(jobs), jobs[0].remote)

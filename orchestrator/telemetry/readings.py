@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from orchestrator.observability import names
+from orchestrator.observability.faults import FAULTS
 from orchestrator.observability.inventory import Inventory
 from orchestrator.scheduling.dispatcher import Dispatcher
 from orchestrator.sessions.registry import Registry
@@ -43,6 +44,8 @@ def process() -> Iterator[Reading]:
     for generation, counts in enumerate(gc.get_stats()):
         yield names.GC, {"cpython.gc.generation": generation}, counts["collections"]
     yield names.TASKS, {}, len(asyncio.all_tasks())
+    for loop, count in FAULTS.counts().items():
+        yield names.LOOP_FAULTS, {"chorale.loop": loop}, count
 
 
 def jobs(dispatcher: Dispatcher) -> Source:
@@ -58,11 +61,16 @@ def jobs(dispatcher: Dispatcher) -> Source:
             yield names.RUNNING, {"chorale.kind": kind}, count
         for level in range(4):
             yield names.LEVELS, {"chorale.level": level}, told.scheduler.queued_by_level.get(level, 0)
+        for level, weights in told.scheduler.weights.items():
+            for word, weight in weights.items():
+                yield names.WEIGHT, {"chorale.tier": TIERS[level], "chorale.weight": word}, weight
         for worker_id, one in told.instances.items():
             limited = {"chorale.worker": worker_id, "chorale.policy": one.policy}
             yield names.LIMIT, limited, one.jobs.limit
             yield names.LIMIT_IN_FLIGHT, limited, one.jobs.in_flight
         if told.tenants is not None:
+            yield names.QUOTA_TENANTS, {}, told.tenants.tenants
+            yield names.QUOTA_TURNED_AWAY, {}, told.tenants.turned_away
             for (tier, counted), use in told.tenants.use.items():
                 used = {"chorale.tier": TIERS.get(tier, "unknown"), "chorale.resource": counted.value}
                 for outcome in ("reserved", "refused", "returned", "overrun"):

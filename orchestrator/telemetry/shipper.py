@@ -10,6 +10,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Generic, Protocol, TypeVar
 
+from orchestrator.observability.faults import FAULTS
+
 log = logging.getLogger(__name__)
 
 MOST_SPANS = 8_192
@@ -77,7 +79,8 @@ class Waiting(Generic[T]):
 class Shipper:
     """Calls `send` every `every_s` seconds on a thread of its own, and once more when it is stopped.
 
-    `send` returns whether what it had was taken; it may wait. Failing is logged when it begins and when it ends.
+    `send` returns whether what it had was taken; it may wait. Failing is logged when it begins and when it ends. What
+    it raises is a fault of ours: told, counted (`observability.faults`), and tried again like any failure.
     """
 
     def __init__(self, name: str, send: Callable[[], bool], every_s: float) -> None:
@@ -86,6 +89,7 @@ class Shipper:
         self._every_s = every_s
         self._stopping = threading.Event()
         self._failing = False
+        self._guard = FAULTS.guard(name)
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def start(self) -> None:
@@ -107,7 +111,9 @@ class Shipper:
         self._ship()
 
     def _ship(self) -> None:
-        worked = self._send()
+        worked = False
+        with self._guard:
+            worked = self._send()
         if worked == self._failing:  # it changed
             self._failing = not worked
             if worked:

@@ -5,7 +5,7 @@ the way of a turn. Identities are digests of what they stand for, so that parts 
 find each other; a client's `traceparent` takes the place of the trace's own identity.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from hashlib import blake2b
 
 from opentelemetry.sdk.resources import Resource
@@ -27,21 +27,23 @@ Values = dict[str, str | int | bool]
 
 
 class SpanMaker:
-    """Makes spans for one process. `offset_ns` is the Unix time of the monotonic clock's origin."""
+    """Makes spans for one process. `origin_ns` tells the Unix time of the monotonic clock's origin: it is asked for
+    each bundle, since the wall clock may be set while the server runs, and spans are found by the clock of today."""
 
     def __init__(
         self,
         resource: Resource,
         scope: InstrumentationScope,
         model: LanguageModel,
-        offset_ns: int,
+        origin_ns: Callable[[], int],
         share: float,
     ) -> None:
         """`share` of the turns without a client's trace are told of; a client's flag decides about its own."""
         self._resource = resource
         self._scope = scope
         self._model = model
-        self._offset_ns = offset_ns
+        self._origin_ns = origin_ns
+        self._offset_ns = 0
         self._wanted_below = int(share * 2**64)
 
     def spans(self, bundle: Bundle) -> list[ReadableSpan]:
@@ -50,6 +52,7 @@ class SpanMaker:
         wanted = bundle.remote.sampled if bundle.remote is not None else trace_id % 2**64 < self._wanted_below
         if not wanted:
             return []
+        self._offset_ns = self._origin_ns()
         return list(self._made(bundle, trace_id))
 
     def _made(self, bundle: Bundle, trace_id: int) -> Iterator[ReadableSpan]:

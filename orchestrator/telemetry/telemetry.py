@@ -25,6 +25,7 @@ from prometheus_client import CollectorRegistry
 
 from orchestrator.clock import Clock
 from orchestrator.observability import names
+from orchestrator.observability.faults import FAULTS
 from orchestrator.observability.instrument import JobRecord, RequestRecord, TurnRecord
 from orchestrator.telemetry.gathering import Bundle, Gathering
 from orchestrator.telemetry.meters import Meters, Reading, Source
@@ -38,7 +39,7 @@ SEND_WITHIN_S = 5.0
 """How long the collector may take for one batch, repeats included."""
 
 SPANS_EVERY_S = 1.0
-_BATCH_SPANS = 1_024
+BATCH_SPANS = 1_024
 _LOOK_WITHIN_S = 1.0
 
 Prepare = Callable[[], Awaitable[None]]
@@ -54,6 +55,7 @@ class Telemetry:
         self._gathering = Gathering()
         self._waiting: Waiting[Bundle] = Waiting()
         self._lost_exports = 0
+        self._looks = FAULTS.guard("readings")
         self._shippers: list[Shipper] = []
         self._exporters: list[OTLPSpanExporter | OTLPMetricExporter] = []
         self._traces = settings.endpoint is not None and settings.traces and settings.share > 0
@@ -79,8 +81,13 @@ class Telemetry:
         headers = dict(settings.headers)
         if self._traces:
             scope = InstrumentationScope(SCOPE, version("chorale"))
-            offset_ns = time.time_ns() - clock.now_us() * 1_000
-            self._maker = SpanMaker(resource, scope, settings.model, offset_ns, settings.share)
+            self._maker = SpanMaker(
+                resource,
+                scope,
+                settings.model,
+                lambda: time.time_ns() - clock.now_us() * 1_000,
+                settings.share,
+            )
             self._spans = OTLPSpanExporter(
                 f"{endpoint}/v1/traces", headers=headers, timeout=SEND_WITHIN_S, compression=Compression.Gzip
             )
@@ -179,27 +186,39 @@ class Telemetry:
 
     def _send_spans(self) -> bool:
         """Sends what waits; gives up at the first batch that is not taken."""
-        while bundles := self._waiting.take(_BATCH_SPANS):
-            spans = [span for bundle in bundles for span in self._maker.spans(bundle)]
-            if spans and self._spans.export(spans) is not SpanExportResult.SUCCESS:
-                self._waiting.lose(len(spans))
+        while bundles := self._waiting.take(BATCH_SPANS):
+            lost, taken = sum(bundle.weight for bundle in bundles), False
+            try:
+                spans = [span for bundle in bundles for span in self._maker.spans(bundle)]
+                lost = len(spans)
+                taken = not spans or self._spans.export(spans) is SpanExportResult.SUCCESS
+            finally:
+                if not taken:
+                    self._waiting.lose(lost)
+            if not taken:
                 return False
         return True
 
     def _send_metrics(self) -> bool:
         self._look_there()
-        data = self._reader.get_metrics_data()
-        if data is None or self._metrics.export(data) is MetricExportResult.SUCCESS:
-            return True
-        self._lost_exports += 1
-        return False
+        taken = False
+        try:
+            data = self._reader.get_metrics_data()
+            taken = data is None or self._metrics.export(data) is MetricExportResult.SUCCESS
+        finally:
+            self._lost_exports += not taken
+        return taken
+
+    async def _guarded_look(self) -> None:
+        with self._looks:
+            await self.look()
 
     def _look_there(self) -> None:
         """Has the loop look, and waits a little for it: a loop that is late is told of by what it saw before."""
         done = threading.Event()
 
         def look() -> None:
-            self._looking = asyncio.ensure_future(self.look())
+            self._looking = asyncio.ensure_future(self._guarded_look())
             self._looking.add_done_callback(lambda _: done.set())
 
         loop = self._loop

@@ -32,6 +32,7 @@ from aiortc.rtp import (
 )
 
 from orchestrator.clock import US_PER_S, Clock
+from orchestrator.observability.faults import FAULTS
 from orchestrator.transports.aiortc_moves import Whereabouts
 from orchestrator.transports.resends import Missing
 from orchestrator.transports.rtp_order import Packet, SoundCodec
@@ -97,6 +98,7 @@ class TrackReceiver:
         self._stopped = False
         self._track: object = None
         self._untap: Callable[[], None] | None = None
+        self._guard = FAULTS.guard("call reports")
         self._whereabouts: Whereabouts | None = None
         self._missing: Missing | None = None
         self._asking: asyncio.Task[bool] | None = None
@@ -202,24 +204,29 @@ class TrackReceiver:
     async def _report(self) -> None:
         while True:
             await asyncio.sleep(random.uniform(*_REPORT_EVERY_S))
-            reception = self._counter.report()
-            if reception is None or self._rtcp_source is None:
-                continue
-            last, delay = 0, 0
-            if self._sender_report is not None and self._sender_report[0] == reception.source:
-                last = self._sender_report[1]
-                delay = (self._clock.now_us() - self._sender_report[2]) * _NTP_FRACTION // US_PER_S
-            info = RtcpReceiverInfo(
-                ssrc=reception.source,
-                fraction_lost=reception.fraction_lost,
-                packets_lost=reception.packets_lost,
-                highest_sequence=reception.highest_sequence,
-                jitter=reception.jitter,
-                lsr=last,
-                dlsr=delay & 0xFFFFFFFF,
-            )
-            if not await self._send(bytes(RtcpRrPacket(ssrc=self._rtcp_source, reports=[info]))):
-                return
+            with self._guard:
+                if not await self._report_once():
+                    return
+
+    async def _report_once(self) -> bool:
+        """Tells the sender how it is received; returns whether there is still a line to do so."""
+        reception = self._counter.report()
+        if reception is None or self._rtcp_source is None:
+            return True
+        last, delay = 0, 0
+        if self._sender_report is not None and self._sender_report[0] == reception.source:
+            last = self._sender_report[1]
+            delay = (self._clock.now_us() - self._sender_report[2]) * _NTP_FRACTION // US_PER_S
+        info = RtcpReceiverInfo(
+            ssrc=reception.source,
+            fraction_lost=reception.fraction_lost,
+            packets_lost=reception.packets_lost,
+            highest_sequence=reception.highest_sequence,
+            jitter=reception.jitter,
+            lsr=last,
+            dlsr=delay & 0xFFFFFFFF,
+        )
+        return await self._send(bytes(RtcpRrPacket(ssrc=self._rtcp_source, reports=[info])))
 
 
 def replace_receiver(transceiver: RTCRtpTransceiver, sink: PacketSink, clock: Clock) -> TrackReceiver:

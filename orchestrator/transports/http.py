@@ -24,7 +24,7 @@ def make_app(doors: Doors, files: Mapping[str, page.PageFile]) -> ASGIApp:
     routes.register(app, doors)
     connect.register(app, doors)
     for path, file in files.items():
-        app.add_route(path, _page_route(file), methods=["GET"])
+        app.add_route(path, _page_route(file), methods=routes.READ)
     app.add_api_websocket_route("/{path:path}", _no_such_socket)
     app.add_exception_handler(ChoraleError, _answer_refusal)
     app.add_exception_handler(HTTPException, _answer_http)

@@ -10,7 +10,7 @@ import yaml
 
 from orchestrator.clock import US_PER_S
 from orchestrator.errors import ConfigError
-from orchestrator.flow.tenants import Allowance, Quotas, quotas
+from orchestrator.flow.tenants import Allowance, Quotas, fits_no_reply, quotas
 from orchestrator.scheduling.job import Tier
 from orchestrator.transports.auth import Key, KeyRing, Principal, digest_of
 from orchestrator.transports.origins import check_entry
@@ -35,9 +35,10 @@ _PUBLISHED = frozenset(
 _DIGEST = re.compile(r"[0-9a-fA-F]{64}")
 
 
-def read_key_file(path: Path) -> KeyRing:
-    """Returns the keys of a file. Raises `ConfigError` with every fault; none of them shows a key."""
-    return parse_keys(_text_of(path), path)
+def read_key_file(path: Path, output_tokens: int = 0) -> KeyRing:
+    """Returns the keys of a file. Raises `ConfigError` with every fault; none of them shows a key. A fault is a quota
+    too that fits no reply of `output_tokens`."""
+    return parse_keys(_text_of(path), path, output_tokens)
 
 
 def read_signing_key(path: Path) -> bytes:
@@ -65,7 +66,7 @@ def _text_of(path: Path) -> str:
         raise ConfigError(f"{path}: not YAML text") from None
 
 
-def parse_keys(text: str, path: Path) -> KeyRing:
+def parse_keys(text: str, path: Path, output_tokens: int = 0) -> KeyRing:
     """As `read_key_file`, for the text of the file at `path`."""
     try:
         tree = yaml.safe_load(text)
@@ -78,7 +79,7 @@ def parse_keys(text: str, path: Path) -> KeyRing:
     if not isinstance(entries, list) or not entries:
         raise ConfigError(f"{path}: expected 'keys:' with a list of at least one key")
     found: list[str] = [f"there is no such section: {name}" for name in tree if name != "keys"]
-    keys = [_read(entry, f"keys.{index}", found) for index, entry in enumerate(entries)]
+    keys = [_read(entry, f"keys.{index}", found, output_tokens) for index, entry in enumerate(entries)]
     read = [key for key in keys if key is not None]
     if len({key.id for key in read}) < len(read):
         found.append("keys: one key stands in the list twice")
@@ -88,7 +89,7 @@ def parse_keys(text: str, path: Path) -> KeyRing:
     return KeyRing(read, sum("key" in entry for entry in entries))
 
 
-def _read(entry: object, where: str, found: list[str]) -> Key | None:
+def _read(entry: object, where: str, found: list[str], output_tokens: int) -> Key | None:
     """Reads one entry; adds what is wrong with it to `found`."""
     if not isinstance(entry, Mapping):
         found.append(f"{where}: expected a mapping with key (or sha256), tenant and tier")
@@ -108,6 +109,8 @@ def _read(entry: object, where: str, found: list[str]) -> Key | None:
     allowance = Allowance(_places(entry, "sessions", where, found), _places(entry, "links", where, found))
     limits = _limits(entry["limits"], f"{where}.limits", found) if "limits" in entry else None
     expires_us = _expires_us(entry.get("expires"), where, found)
+    if limits is not None and (fault := fits_no_reply(limits, output_tokens)) is not None:
+        found.append(f"{where}.limits.{fault}")
     if len(found) > before or digest is None or tier is None:
         return None
     return Key(digest, Principal(str(tenant), tier, origins, allowance=allowance), limits, expires_us)

@@ -15,6 +15,7 @@ from av import Packet
 from av.stream import Stream
 
 from orchestrator.clock import US_PER_S, Clock
+from orchestrator.observability.faults import FAULTS
 from orchestrator.transports.rtp_order import SoundCodec
 from orchestrator.transports.sound_codecs import SoundEncoder, new_encoder
 from orchestrator.transports.tracks import Pacer, PlayoutQueue
@@ -43,6 +44,7 @@ class PlayoutTrack(MediaStreamTrack):
         self._queue = PlayoutQueue(limit_s)
         self._pacer = Pacer()
         self._drained = drained
+        self._guard = FAULTS.guard("call playout")
         self._encoder: SoundEncoder | None = None
         self._tick = Fraction(1, SoundCodec.OPUS.clock_hz)
         self._frames = 0
@@ -127,7 +129,8 @@ class PlayoutTrack(MediaStreamTrack):
         frame = self._queue.take()
         self._silent_frames = self._silent_frames + 1 if frame.pcm is None else 0
         for response_id in frame.drained:
-            self._drained(response_id)
+            with self._guard:  # what ends here is the frame's sender, and the call would be mute
+                self._drained(response_id)
         return frame.pcm
 
     async def _rest(self) -> None:

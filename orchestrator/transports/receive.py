@@ -11,6 +11,7 @@ import numpy as np
 from modalities.ports import SPEECH_RATE_HZ, Pcm
 from orchestrator.clock import US_PER_MS, US_PER_S, Clock
 from orchestrator.errors import Overloaded
+from orchestrator.observability.faults import FAULTS
 from orchestrator.sessions.links import AudioIntake
 from orchestrator.transports.rtp_order import OrderStatistics, Packet, PacketOrder
 from orchestrator.transports.rtp_placement import Begin, Conceal, Decode, Placement, Step
@@ -66,6 +67,7 @@ class SoundReceiver:
         self._position = intake.position
         self._stalls_at_us = 0
         self._timer: asyncio.TimerHandle | None = None
+        self._guard = FAULTS.guard("call sound")
         self._timer_us = 0
         self._closed = False
         self._broken = self._refused = self._concealed = self._stalls = 0
@@ -135,12 +137,16 @@ class SoundReceiver:
     def _wake_up(self) -> None:
         self._timer = None
         now_us = self._clock.now_us()
+        with self._guard:  # the timer is set again, whatever happens: without it the call would stay deaf
+            self._catch_up(now_us)
+        self._set_timer(now_us)
+
+    def _catch_up(self, now_us: int) -> None:
         for ordered in self._order.release(now_us):
             self._line_up(self._placement.place(ordered), now_us)
         if self._steps and now_us >= self._waiting_since_us + self._settings.batch_ms * US_PER_MS:
             self._hand_on()
         self._fill_stall(now_us)
-        self._set_timer(now_us)
 
     def _fill_stall(self, now_us: int) -> None:
         """Lets time pass in the stream of a sender that stopped, so that what it began to say comes to an end."""

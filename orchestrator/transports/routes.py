@@ -35,6 +35,9 @@ from orchestrator.wire.session import Session
 
 CALLS = "/v1/realtime/calls"
 
+READ = ["GET", "HEAD"]
+"""What answers GET answers HEAD with the same status and headers; the server leaves the body out."""
+
 
 class CallDoor(Protocol):
     """The WebRTC door, as the HTTP routes see it (`transports.webrtc`)."""
@@ -244,14 +247,14 @@ class Routes:
 def register(app: FastAPI, doors: Doors) -> None:
     """Adds the routes of this file, as each door's file does for its own."""
     routes = Routes(doors)
-    app.add_api_route("/v1/realtime", routes.realtime, methods=["GET"])
+    app.add_api_route("/v1/realtime", routes.realtime, methods=READ)
     app.add_api_route("/v1/realtime/client_secrets", routes.client_secrets, methods=["POST"])
     app.add_api_route(CALLS, routes.calls, methods=["POST"])
     app.add_api_route(CALLS + "/{call_id}/hangup", routes.hang_up, methods=["POST"])
-    app.add_api_route("/healthz", routes.healthz, methods=["GET", "HEAD"])
-    app.add_api_route("/readyz", routes.readyz, methods=["GET", "HEAD"])
+    app.add_api_route("/healthz", routes.healthz, methods=READ)
+    app.add_api_route("/readyz", routes.readyz, methods=READ)
     if doors.metrics is not None:
-        app.add_api_route("/metrics", routes.metrics, methods=["GET"])
+        app.add_api_route("/metrics", routes.metrics, methods=READ)
     app.add_api_websocket_route("/v1/realtime", doors.websocket.serve)
 
 

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from modalities.errors import EndpointFailed, ModalityError
 from orchestrator.clock import MonotonicClock
-from orchestrator.errors import ChoraleError, Overloaded
+from orchestrator.errors import ChoraleError, InvalidState, Overloaded
 from orchestrator.scheduling.kinds import KIND_NAMES
 from orchestrator.scheduling.splice import ends_a_job
 from orchestrator.scheduling.work import Failed, Report, WorkKind, kind_of
@@ -54,10 +54,14 @@ class Desk:
         self._changed = threading.Condition()
 
     def add(self, tasks: tuple[Task, ...]) -> None:
-        """Lays tasks down: as one batch where the kind batches, else one by one."""
+        """Lays tasks down: as one batch where the kind batches, else one by one. Raises `InvalidState` where there are
+        too many: a task that is passed over in silence is waited for until its deadline."""
+        batches = [tasks] if self._batches else [(task,) for task in tasks]
         with self._changed:
+            if len(self._waiting) + len(batches) > MOST_TASKS:
+                raise InvalidState("desk", f"{len(self._waiting)} tasks wait", f"{len(batches)} more")
             self._open.update(task.job_id for task in tasks)
-            self._waiting.extend([tasks] if self._batches else [(task,) for task in tasks])
+            self._waiting.extend(batches)
             self._changed.notify_all()
 
     def cancel(self, job_id: str) -> None:

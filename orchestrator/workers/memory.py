@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from orchestrator.observability.faults import FAULTS
 from orchestrator.workers.resources import resources_of
 
 log = logging.getLogger(__name__)
@@ -44,7 +45,8 @@ class MemoryGauge:
         """`budget_bytes` is what the process may use of the machine's memory; 0 where nobody knows."""
         self._budget_bytes = budget_bytes
         self._share = UNKNOWN
-        self._nvml_works = True
+        self._has_nvml = True
+        self._guard = FAULTS.guard("memory")
 
     @property
     def share(self) -> float:
@@ -52,22 +54,22 @@ class MemoryGauge:
         return self._share
 
     def run(self) -> None:
-        """Looks once a second, for ever."""
+        """Looks once a second, for ever. While a look fails, the share is `UNKNOWN`; the log says when that begins and
+        ends."""
         while True:
-            try:
+            with self._guard:  # libraries of accelerators raise what they like
                 self.look()
-            except (RuntimeError, ValueError, OSError) as fault:
-                # What was seen last is no news for ever: nobody knows until a look succeeds.
-                if self._share != UNKNOWN:
-                    log.warning("the worker's memory is not known: %s", fault)
-                self._share = UNKNOWN
+            if self._guard.failed:
+                self._share = (
+                    UNKNOWN  # what was seen last is no news for ever: nobody knows until a look succeeds
+                )
             time.sleep(EVERY_S)
 
     def look(self) -> None:
         """Looks now: asks the engine where it tells, else looks at the accelerator of torch, at that of any other
-        library, or at the process."""
+        library, or at the process. Raises whatever they raise."""
         share = torch_share() if _told is None else _told()
-        if share is None and self._nvml_works and uses_cuda():
+        if share is None and self._has_nvml and uses_cuda():
             share = self._nvml()
         self._share = budget_share(self._budget_bytes) if share is None else share
 
@@ -75,27 +77,21 @@ class MemoryGauge:
         try:
             return nvml_share()
         except ImportError:
-            self._nvml_works = False
+            self._has_nvml = False
             log.warning("the accelerator's memory is not known: pip install 'chorale[gpu]'")
-        except (RuntimeError, OSError) as fault:
-            self._nvml_works = False
-            log.warning("the accelerator's memory is not known: %s", fault)
         return None
 
 
 def torch_share() -> float | None:
-    """Returns the share of the accelerator that torch works on; None where it works on none (yet)."""
+    """Returns the share of the accelerator that torch works on; None where it works on none (yet). Raises what torch
+    raises where its accelerator fails."""
     torch = sys.modules.get("torch")
     cuda = getattr(torch, "cuda", None)
     # While another thread imports torch it is there in part.
     if cuda is None or not hasattr(cuda, "is_initialized") or not cuda.is_initialized():
         return None
     device = max(range(cuda.device_count()), key=cuda.memory_reserved)
-    try:
-        free, total = cuda.mem_get_info(device)
-    except RuntimeError as fault:
-        log.warning("torch does not tell the accelerator's memory: %s", fault)
-        return None
+    free, total = cuda.mem_get_info(device)
     return float((total - free) / total)
 
 

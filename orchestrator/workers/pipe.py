@@ -26,6 +26,9 @@ MOST_UNREAD_BYTES = 2 * LARGEST_FRAME_BYTES
 class Pipe(asyncio.BufferedProtocol):
     """Calls `received` for every message, then `ended` once, with why. Closing it from here does not call `ended`.
 
+    Neither is ever called out of `send`: whoever sends is in the middle of something (planning), and is not told that
+    its worker is gone before it is done with that.
+
     What comes is decoded where it was received; sound is copied once, into the piece that everybody then shares. What
     the worker has not read yet waits here as views: at most what its slots hold.
     """
@@ -42,18 +45,25 @@ class Pipe(asyncio.BufferedProtocol):
         self._transport: asyncio.WriteTransport | None = None
         self._unread = Handover(most_unread)
         self._is_full = False
+        self._ending: asyncio.Handle | None = None
 
     def send(self, message: ToWorker) -> None:
-        """Never waits; does nothing once the pipe has ended. A worker that does not read ends it."""
+        """Never waits; does nothing once the pipe has ended. A worker that does not read ends it: on the loop's next
+        turn."""
+        if self._ending is not None:
+            return
         try:
             self._unread.put_nowait(frame(message))
         except Overloaded:
-            self._break_off("does not read what it is sent")
+            self.close()
+            self._ending = asyncio.get_running_loop().call_soon(self._ended, "does not read what it is sent")
         else:
             self._write()
 
     def close(self) -> None:
         """Ends the pipe at once; nothing is received after this. Idempotent."""
+        if self._ending is not None:
+            self._ending.cancel()
         self._unread.clear()
         if self._transport is not None:
             self._transport.abort()

@@ -13,6 +13,7 @@ from typing import Protocol, runtime_checkable
 
 from orchestrator.clock import Clock, seconds
 from orchestrator.errors import InvalidState
+from orchestrator.observability.faults import FAULTS
 from orchestrator.scheduling.job import Job
 from orchestrator.scheduling.splice import ends_a_job
 from orchestrator.scheduling.work import Report
@@ -113,6 +114,7 @@ class WorkerProcess:
         self._ready_us: int | None = None
         self._pulse: Pulse | None = None
         self._memory_share: float | None = None
+        self._watches, self._listens = map(FAULTS.guard, ("worker watch", "worker output"))
 
     # --- used by the pool ---------------------------------------------------------------------------------------------
 
@@ -328,22 +330,27 @@ class WorkerProcess:
         """Kills the process when it is silent, stuck, or does not come up."""
         while True:
             await asyncio.sleep(self._tick_s)
-            now = self._clock.now_us()
-            stuck_before = now - seconds(self._times.stuck_s)
-            if self._pulse is None:
-                if now - self._spawned_us > seconds(self._times.load_s):
-                    self._die(_End(f"was not ready after {self._times.load_s:g} s"))
-            elif self._pulse.is_silent(now):
-                self._die(_End(f"was silent for {self._times.silence_s:g} s"))
-            elif any(since is not None and since <= stuck_before for since in self._held.values()):
-                self._die(_End(f"did not let go of a cancelled job for {self._times.stuck_s:g} s"))
+            with self._watches:
+                self._look()
+
+    def _look(self) -> None:
+        now = self._clock.now_us()
+        stuck_before = now - seconds(self._times.stuck_s)
+        if self._pulse is None:
+            if now - self._spawned_us > seconds(self._times.load_s):
+                self._die(_End(f"was not ready after {self._times.load_s:g} s"))
+        elif self._pulse.is_silent(now):
+            self._die(_End(f"was silent for {self._times.silence_s:g} s"))
+        elif any(since is not None and since <= stuck_before for since in self._held.values()):
+            self._die(_End(f"did not let go of a cancelled job for {self._times.stuck_s:g} s"))
 
     async def _listen(self, process: asyncio.subprocess.Process, words: LastWords) -> None:
         """Reads what the process prints, so that it never waits for us and we know its last words."""
         assert process.stderr is not None
         while output := await process.stderr.read(4096):
-            for line in words.feed(output):
-                log.info("worker %s: %s", self.worker_id, line)
+            with self._listens:  # a process whose output nobody reads comes to a stand
+                for line in words.feed(output):
+                    log.info("worker %s: %s", self.worker_id, line)
 
     def _die(self, end: _End) -> None:
         """Lets the present life end; the first reason counts."""

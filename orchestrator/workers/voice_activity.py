@@ -14,6 +14,7 @@ from modalities.audio.phrase_end import PhraseEnd, PhraseEnds
 from modalities.audio.segmenter import WINDOW
 from modalities.ports import VoiceActivityDetector
 from orchestrator.buffers.ring import Overrun
+from orchestrator.observability.faults import FAULTS
 from orchestrator.sessions.intake import DeliverProbabilities, Sound
 from orchestrator.workers.stillness import Stillness
 
@@ -137,6 +138,7 @@ class VoiceActivity:
         self._busy = False
         self._due_s = 0.0
         self._failing = False
+        self._guard = FAULTS.guard("voice detection")
         self._closed = False
 
     def stream(self, deliver: DeliverProbabilities, sound: Sound) -> _Stream:
@@ -166,7 +168,9 @@ class VoiceActivity:
     def _tick(self) -> None:
         work: list[_Work] = []
         for key, stream in list(self._wanting.items()):
-            taken = None if stream.closed else stream.take()
+            taken = None
+            with self._guard:  # one session's fault must not leave all others deaf
+                taken = None if stream.closed else stream.take()
             if taken is None:
                 del self._wanting[key]
             else:
@@ -209,13 +213,18 @@ class VoiceActivity:
             if broke is not None:
                 work.stream.expected = -1
         for work, found in () if broke is not None else zip(asked, future.result(), strict=True):
-            if found.lapped:
-                work.stream.passed_over += len(work.windows)
-                work.stream.expected = -1
-            elif not work.stream.closed and found.probabilities:
-                work.stream.stillness.judged(found.windows, found.probabilities)
-                work.stream.deliver(work.windows.start, found.probabilities, found.phrase_ends)
+            with self._guard:
+                _hand_back(work, found)
         self._go_on()
+
+
+def _hand_back(work: _Work, found: _Judgement) -> None:
+    if found.lapped:
+        work.stream.passed_over += len(work.windows)
+        work.stream.expected = -1
+    elif not work.stream.closed and found.probabilities:
+        work.stream.stillness.judged(found.windows, found.probabilities)
+        work.stream.deliver(work.windows.start, found.probabilities, found.phrase_ends)
 
 
 def _judgement(work: _Work, sound: NDArray[np.int16], probabilities: tuple[float, ...]) -> _Judgement:

@@ -2,13 +2,14 @@
 
 import csv
 from pathlib import Path
+from typing import get_args, get_type_hints
 
 import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks import soak
+from benchmarks import load_study, soak
 from benchmarks.load import doors, framing, pareto
 from benchmarks.load.arrivals import Plan, Seen, Turn, percentile, read_plan, read_seen
 from benchmarks.load.journal import Journal
@@ -282,3 +283,10 @@ def _from_server(payload: bytes) -> bytes:
     if size < 65_536:
         return b"\x81\x7e" + size.to_bytes(2) + payload
     return b"\x81\x7f" + size.to_bytes(8) + payload
+
+
+@pytest.mark.parametrize("name", ["users", "python", "json_file"])
+def test_load_study_and_soak_mean_the_same_by_an_option(name: str) -> None:
+    """One definition for both commands: no help that says one thing here and another there."""
+    one, other = (get_type_hints(run.command, include_extras=True)[name] for run in (load_study, soak))
+    assert get_args(one)[-1] is get_args(other)[-1]

@@ -7,7 +7,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from orchestrator.buffers.input_queue import InputQueue, QueueBounds
 from orchestrator.clock import ms, seconds
-from orchestrator.flow.watermark import AdaptiveWatermark, FixedWatermark
+from orchestrator.flow.watermark import LEAST_WAITING, AdaptiveWatermark, FixedWatermark
 
 
 def test_one_kind_cannot_fill_the_places_of_another() -> None:
@@ -19,21 +19,55 @@ def test_one_kind_cannot_fill_the_places_of_another() -> None:
     assert (queue.admitted, queue.refused) == (34, 1)
 
 
-def test_unblocking_work_is_let_in_to_the_bound() -> None:
-    """From the mark on only level 0, and that not beyond all places."""
+def test_each_level_has_a_mark_of_its_own_and_unblocking_work_the_bound() -> None:
+    """Half of 20 places for silver, 18 and 19 with gold and platinum (each at most half), 20 with level 0."""
     queue = InputQueue(QueueBounds(jobs=20), {"llm": FixedWatermark(20, 0.5)})
-    assert all(queue.admit("llm", 2, 0, 0, 0) for _ in range(10))
-    assert not queue.admit("llm", 1, 0, 0, 0)
-    assert all(queue.admit("llm", 0, 0, 0, 0) for _ in range(10))
+    let_in = {level: sum(queue.admit("llm", level, 0, 0, 0) for _ in range(30)) for level in (3, 2, 1, 0)}
+    assert let_in == {3: 10, 2: 8, 1: 1, 0: 1}
     assert not queue.admit("llm", 0, 0, 0, 0)
-    assert (queue.queued_at("llm", 2), queue.queued_at("llm", 0)) == (10, 10)
+
+
+def test_gold_that_fills_its_places_leaves_platinum_its_own() -> None:
+    """The mark counts what waits at a level and above: a rush of gold is refused at it, platinum is not."""
+    queue = InputQueue(QueueBounds(jobs=100), {"llm": FixedWatermark(100, 0.2)})
+    assert sum(queue.admit("llm", 2, 0, 0, 0) for _ in range(100)) == 20
+    assert not queue.admit("llm", 3, 0, 0, 0)
+    assert sum(queue.admit("llm", 1, 0, 0, 0) for _ in range(100)) == 20
+
+
+def test_sound_of_lower_levels_leaves_the_higher_ones_their_bytes() -> None:
+    """Silver stops at .7 of the bytes, gold at .8, platinum at .9; only what unblocks a session takes the rest."""
+    queue = InputQueue(QueueBounds(audio_bytes=1_000, watermark=0.7))
+    for level, bytes_of_all in ((3, 700), (2, 800), (1, 900), (0, 1_000)):
+        while queue.admit("asr", level, 0, 50, 0):
+            pass
+        assert queue.audio_bytes == bytes_of_all
+
+
+def test_repeats_of_lower_levels_take_no_place_of_higher_ones() -> None:
+    """What a lost worker had comes back over its level's mark, and still gold, platinum and level 0 are let in."""
+    queue = InputQueue(QueueBounds(jobs=20, audio_bytes=1_000))
+    assert all(queue.admit("asr", 3, 0, 50, 0) for _ in range(17))
+    for _ in range(10):
+        queue.back("asr", 3, 50, 0)
+    assert [queue.admit("asr", level, 0, 50, 0) for level in (3, 2, 1, 0)] == [False, True, True, True]
 
 
 def test_a_mark_above_the_bound_lets_no_more_in() -> None:
-    """The bound in jobs holds whatever a mark says."""
-    queue = InputQueue(QueueBounds(jobs=3), {"llm": FixedWatermark(100)})
-    assert queue.mark("llm") == 3
+    """The bound in jobs holds whatever a mark says, and keeps places for the levels above."""
+    queue = InputQueue(QueueBounds(jobs=5), {"llm": FixedWatermark(100)})
+    assert queue.mark("llm") == 2
+    for level, of_all in ((3, 2), (2, 3), (1, 4), (0, 5)):
+        while queue.admit("llm", level, 0, 0, 0):
+            pass
+        assert queue.queued("llm") == of_all
+
+
+def test_a_bound_without_a_share_kept_free_is_the_same_for_all() -> None:
+    """With a watermark of 1 whoever comes first gets the last place: it is asked for."""
+    queue = InputQueue(QueueBounds(jobs=3, watermark=1.0), {"llm": FixedWatermark(100)})
     assert [queue.admit("llm", 3, 0, 0, 0) for _ in range(4)] == [True, True, True, False]
+    assert not queue.admit("llm", 0, 0, 0, 0)
 
 
 def test_a_mark_falls_where_waits_are_long() -> None:
@@ -44,7 +78,7 @@ def test_a_mark_falls_where_waits_are_long() -> None:
     for n in range(1, 40):
         queue.started("llm", 3, 0, ms(100 * n), ms(100 * n))
         queue.finished("llm", ms(100), ms(100 * n))
-    assert queue.mark("llm") == 51
+    assert queue.mark("llm") == LEAST_WAITING
     assert not queue.admit("llm", 3, 0, 0, seconds(4))
 
 
@@ -88,9 +122,15 @@ class QueueMachine(RuleBasedStateMachine):
         kind=st.sampled_from("ab"), level=st.integers(0, 3), lane=st.integers(0, 3), size=st.integers(0, 400)
     )
     def admit(self, kind: str, level: int, lane: int, size: int) -> None:
+        above = sum(one == kind and at <= level for one, at, _ in self.waiting)
+        above_bytes = sum(one for _, at, one in self.waiting if at <= level)
         if self.queue.admit(kind, level, lane, size, self.now):
             assert lane < self.BOUNDS.lane_jobs
             self.waiting.append((kind, level, size))
+            return
+        # No refusal is the doing of what waits at lower levels: one place and 50 bytes are kept free of them.
+        kept_bytes = 50 if level < 3 else 850
+        assert lane >= self.BOUNDS.lane_jobs or above >= 1 or above_bytes + size > kept_bytes
 
     @precondition(lambda self: self.waiting)
     @rule(data=st.data(), started=st.booleans())

@@ -42,6 +42,35 @@ def test_output_store_passes_over_what_is_empty() -> None:
     assert store.over() == ("full",)
 
 
+class _Counted(str):
+    """A name that counts how often it is looked up."""
+
+    __slots__ = ("lookups",)
+    lookups: int
+
+    def __hash__(self) -> int:
+        self.lookups = getattr(self, "lookups", 0) + 1
+        return str.__hash__(self)
+
+
+def test_output_store_walks_past_nobody() -> None:
+    """While those that are read hold too much by themselves, each of their events asks again: the sessions that were
+    left with empty logs are not looked at, neither those that never had anything nor those that were cleared."""
+    store = OutputStore(100)
+    left = [_Counted(f"left {number}") for number in range(50)]
+    for session in left:
+        store.detached(session)
+    for session in left[:25]:
+        store.grew(session, 10)
+    store.grew("read", 500)
+    assert len(store.over()) == 25
+    before = [session.lookups for session in left]
+    for _ in range(10):
+        store.grew("read", 10)
+        assert store.over() == ()
+    assert [session.lookups for session in left] == before
+
+
 def test_output_store_forgets_who_has_ended() -> None:
     """What a session held is free when it is gone, and it is never named again."""
     store = OutputStore(100)

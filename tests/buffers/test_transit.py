@@ -1,5 +1,6 @@
 """Slots with versions: one claimant each, one end each, and nothing of an old version counts."""
 
+from collections.abc import Callable
 from threading import Barrier, Thread
 
 import pytest
@@ -85,6 +86,37 @@ def test_of_eight_threads_one_claims_a_slot() -> None:
         thread.join(timeout=60)
     assert sorted(slot for of_one in won for slot in of_one) == slots
     assert sum(len(transit.held_by(f"worker {n}")) for n in range(8)) == 200
+
+
+class _Slow(Slot):
+    """A slot whose claimant is interrupted at the last moment, while its place is looked up."""
+
+    meanwhile: Callable[[], None] | None = None
+
+    def __hash__(self) -> int:
+        meanwhile, _Slow.meanwhile = _Slow.meanwhile, None
+        if meanwhile is not None:
+            meanwhile()
+        return super().__hash__()
+
+
+def test_a_claim_that_is_interrupted_is_no_second_one() -> None:
+    """Between a claimant's look and its swap another one of the same name claims the slot, ends it and puts a new job
+    there: the late one gets neither."""
+    transit = Transit(1)
+    slot, others = transit.add("a"), list[Slot]()
+
+    def meanwhile() -> None:
+        assert transit.claim(slot, "w")
+        assert transit.finish(slot)
+        transit.release(slot)
+        others.append(transit.add("b"))
+
+    _Slow.meanwhile = meanwhile
+    assert not transit.claim(_Slow(*slot), "w")
+    assert transit.held_by("w") == []
+    assert transit.statistics().ready == 1
+    assert transit.claim(others[0], "w")
 
 
 class TransitMachine(RuleBasedStateMachine):

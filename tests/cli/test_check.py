@@ -95,6 +95,10 @@ def test_check_reads_the_key_file_and_looks_who_else_can(tmp_path: Path) -> None
     assert "chmod 600" not in check(tmp_path, text).output
     keys.write_text("keys: []\n")
     assert check(tmp_path, text).exit_code == 2
+    keys.write_text("keys: [{key: sk-0123456789abcdef, tenant: acme, limits: {llm_tokens: 500}}]\n")
+    starved = check(tmp_path, text)
+    assert starved.exit_code == 2
+    assert "keys.0.limits.llm_tokens" in starved.output
 
 
 def test_check_of_a_domain_names_its_faults(tmp_path: Path) -> None:

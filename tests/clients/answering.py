@@ -21,6 +21,7 @@ from orchestrator.transports.auth import Gate, KeyRing, SecretBook
 from orchestrator.transports.call import CallSettings
 from orchestrator.transports.entrance import Entrance
 from orchestrator.transports.http import make_app
+from orchestrator.transports.rejoining import Back
 from orchestrator.transports.routes import Doors
 from orchestrator.transports.server import Server, ServerOptions, listen, make_server
 from orchestrator.transports.webrtc import CallDoor
@@ -150,8 +151,10 @@ class AnsweringDirectory(CallDirectory):
 class LostCalls(CallDoor):
     """Answers with a password that is not its own, so that nobody ever gets through."""
 
-    async def answer(self, offer_sdp: str, request: SessionRequest) -> tuple[str, str]:
-        call_id, answer = await super().answer(offer_sdp, request)
+    async def answer(
+        self, offer_sdp: str, request: SessionRequest, back: Back | None = None
+    ) -> tuple[str, str]:
+        call_id, answer = await super().answer(offer_sdp, request, back)
         return call_id, answer.replace("a=ice-pwd:", "a=ice-pwd:not")
 
 

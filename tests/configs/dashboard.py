@@ -95,6 +95,11 @@ def rows() -> list[tuple[str, list[tuple[str, str, list[tuple[str, str]]]]]]:
                     "ops",
                     [(rate(names.SHED, "chorale.shed.what"), "{{chorale_shed_what}}")],
                 ),
+                (
+                    "Weights of the order",
+                    "percentunit",
+                    [(now(names.WEIGHT, tier, "chorale.weight"), "{{chorale_tier}} {{chorale_weight}}")],
+                ),
                 ("Running", "short", [(now(names.RUNNING, kind), "{{chorale_kind}}")]),
                 ("Batch, mean", "short", [(_mean(names.JOB_BATCH, kind), "{{chorale_kind}}")]),
                 (
@@ -115,6 +120,8 @@ def rows() -> list[tuple[str, list[tuple[str, str, list[tuple[str, str]]]]]]:
                         )
                     ],
                 ),
+                ("Tenants with an account", "short", [(now(names.QUOTA_TENANTS), "tenants")]),
+                ("No room for a tenant", "ops", [(rate(names.QUOTA_TURNED_AWAY), "turned away")]),
                 ("Reports too late", "ops", [(rate(names.LATE_REPORTS), "reports")]),
             ],
         ),
@@ -180,6 +187,7 @@ def rows() -> list[tuple[str, list[tuple[str, str, list[tuple[str, str]]]]]]:
                     [(rate(names.WORKER_RESTARTS, "chorale.worker"), "{{chorale_worker}}")],
                 ),
                 ("Tasks", "short", [(now(names.TASKS), "tasks")]),
+                ("Faults of loops", "ops", [(rate(names.LOOP_FAULTS, "chorale.loop"), "{{chorale_loop}}")]),
                 (
                     "Garbage collection",
                     "ops",

@@ -133,14 +133,39 @@ def test_reference_limit_old_durations_leave_with_the_next_success() -> None:
 
 
 def test_aimd_limit_grows_by_one_a_round() -> None:
-    """So many successes as the limit allows raise it by about one, while it is used."""
-    limit = AimdLimit(4, 64)
-    for number in range(9):
+    """After its first loss so many successes as the limit allows raise it by about one, while it is used."""
+    limit = AimdLimit(6, 64)
+    limit.observe(Sample(0, 1, 6, Outcome.DROPPED))
+    assert limit.value == 4
+    for number in range(1, 10):
         limit.observe(Sample(number, number + 1, 4, Outcome.SUCCEEDED))
-    assert limit.value == 5
+    assert limit.value == 6
     for number in range(100):
         limit.observe(Sample(number, number + 1, 1, Outcome.SUCCEEDED))
-    assert limit.value == 5
+    assert limit.value == 6
+
+
+@pytest.mark.parametrize("ends", ["loss", "memory"])
+def test_aimd_limit_searches_until_it_has_met_what_bounds_it(ends: str) -> None:
+    """From far below it grows by half in each round in which all of it is used; a loss or a full memory ends that for
+    good."""
+    limit = AimdLimit(8, 256)
+    for number in range(50):
+        limit.observe(Sample(number, number + 1, 7, Outcome.SUCCEEDED))
+    assert limit.value == 8
+    for number in range(8):
+        limit.observe(Sample(number, number + 1, 12, Outcome.SUCCEEDED))
+    assert limit.value == 12
+    if ends == "loss":
+        limit.observe(Sample(10, 11, 12, Outcome.DROPPED))
+    else:
+        limit.tick(11, 0.91)
+        limit.tick(12, 0.5)
+    before = limit.value
+    assert before == int(12 * 0.7), "a search that ends is beyond the mark"
+    for number in range(20, 20 + before):
+        limit.observe(Sample(number, number + 1, before, Outcome.SUCCEEDED))
+    assert limit.value <= before + 1
 
 
 @pytest.mark.parametrize("outcome", [Outcome.DROPPED, Outcome.SUCCEEDED])
@@ -159,11 +184,23 @@ def test_limit_does_not_grow_into_full_memory(policy: Policy) -> None:
     """Above 90 % of the memory successes do not raise it, above 95 % it falls."""
     limit = _new(policy)
     limit.tick(0, 0.92)
+    held = limit.value
+    assert held <= 8
     for number in range(1, 50):
         limit.observe(Sample(number, number + ms(100), 16, Outcome.SUCCEEDED))
-    assert limit.value == 8
-    limit.tick(seconds(1), 0.97)
-    assert limit.value < 8
+    assert limit.value == held
+    limit.tick(seconds(3), 0.97)
+    assert limit.value < held
+
+
+def test_aimd_limit_waits_for_what_a_cut_has_freed() -> None:
+    """Those inside take their time to end: a memory that is still full half a second later is no second reason."""
+    limit = AimdLimit(100, 100)
+    limit.tick(0, 0.97)
+    limit.tick(ms(500), 0.97)
+    assert limit.value == 70
+    limit.tick(seconds(2), 0.97)
+    assert limit.value == 49
 
 
 def test_gradient_limit_grows_while_durations_stay_as_they_are() -> None:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from orchestrator.clock import seconds
 from orchestrator.errors import InvalidState
 from orchestrator.flow.limiter import Refusal, RefusalReason
-from orchestrator.flow.tenants import Hold, Places, Quotas, ResourceUse, TenantLimits, quotas
+from orchestrator.flow.tenants import LOOKED_AT, Hold, Places, Quotas, ResourceUse, TenantLimits, quotas
 from orchestrator.flow.token_limiter import Quota, Resource
 
 TOKENS, AUDIO, REQUESTS = Resource.LLM_TOKENS, Resource.AUDIO_MS, Resource.REQUESTS
@@ -165,3 +165,30 @@ def test_places_are_counted_for_each_tenant(steps: list[tuple[str, bool]]) -> No
                 places.give_back(tenant)
         assert {one: places.taken(one) for one in taken} == taken
     assert all(places.take("c", None) for _ in range(50))
+
+
+def test_tenant_limits_find_an_idle_account_behind_a_busy_one() -> None:
+    """The oldest account has work that never ends; the others were idle for a window, and make room one by one."""
+    limits = TenantLimits({SILVER: {TOKENS: Quota(100)}}, capacity=3)
+    for tenant in ("busy", "b", "c"):
+        hold = limits.reserve(tenant, SILVER, {TOKENS: 10}, 0)
+        assert isinstance(hold, Hold)
+        if tenant != "busy":
+            hold.settle({}, 0)
+    for number in range(2):
+        assert isinstance(limits.reserve(f"new {number}", SILVER, {TOKENS: 1}, seconds(300)), Hold)
+    assert isinstance(limits.reserve("one more", SILVER, {TOKENS: 1}, seconds(300)), Refusal)
+    told = limits.statistics()
+    assert (told.tenants, told.forgotten, told.turned_away) == (3, 2, 1)
+
+
+def test_tenant_limits_look_at_some_accounts_only_and_at_others_next_time() -> None:
+    """Behind twice as many busy accounts as are looked at an idle one is found by the third that comes."""
+    limits = TenantLimits({SILVER: {TOKENS: Quota(100)}}, capacity=2 * LOOKED_AT + 1)
+    for number in range(2 * LOOKED_AT):
+        limits.reserve(f"busy {number}", SILVER, {TOKENS: 1}, 0)
+    idle = limits.reserve("idle", SILVER, {TOKENS: 1}, 0)
+    assert isinstance(idle, Hold)
+    idle.refund(0)
+    came = [limits.reserve(f"new {number}", SILVER, {TOKENS: 1}, seconds(300)) for number in range(3)]
+    assert [isinstance(one, Hold) for one in came] == [False, False, True]

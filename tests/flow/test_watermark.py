@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from orchestrator.clock import US_PER_S, ms, seconds
 from orchestrator.flow.watermark import (
+    LEAST_WAITING,
     WAIT_BOUNDS_US,
     AdaptiveWatermark,
     FixedWatermark,
@@ -70,11 +71,11 @@ def test_adaptive_mark_follows_a_rate_that_falls() -> None:
 
 
 def test_adaptive_mark_has_a_floor_and_no_more_than_the_room() -> None:
-    """The slowest worker has a tenth of the places wait, the fastest all of them."""
+    """Before the slowest worker a few may wait, before the fastest all that have room."""
     slow, fast = AdaptiveWatermark(CAPACITY, TARGET_US), AdaptiveWatermark(CAPACITY, TARGET_US)
     overload(slow, 2, 0, 60)
     overload(fast, 5_000, 0, 6)
-    assert slow.mark(seconds(60)) == CAPACITY // 10
+    assert slow.mark(seconds(60)) == LEAST_WAITING
     assert fast.mark(seconds(6)) == CAPACITY
 
 
@@ -125,7 +126,7 @@ def test_adaptive_mark_stays_within_floor_and_room_whatever_comes(
         mark.waiting(jobs, now)
         mark.started(waited_us, now)
         mark.finished(served, now)
-        assert CAPACITY // 10 <= mark.mark(now) <= CAPACITY
+        assert LEAST_WAITING <= mark.mark(now) <= CAPACITY
         assert 0.5 <= mark.gain <= 2
 
 

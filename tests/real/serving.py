@@ -5,7 +5,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,11 +54,15 @@ def serving(log: Path, environment: Mapping[str, str] = {}) -> Iterator[str]:
 
 
 @contextmanager
-def served(log: Path, environment: Mapping[str, str] = {}, ends: int = 0) -> Iterator[Served]:
-    """As `serving`, and tells the server's process too. `ends` is the code with which the server is to end."""
+def served(
+    log: Path, environment: Mapping[str, str] = {}, ends: int = 0, command: Sequence[str] = ()
+) -> Iterator[Served]:
+    """As `serving`, and tells the server's process too. `ends` is the code with which the server is to end; `command`
+    starts another one than `make run` does."""
     port = free_port()
     url = f"http://127.0.0.1:{port}"
-    command = [str(Path(sys.executable).with_name("chorale")), "serve", "--config", "configs/default.yaml"]
+    chorale = str(Path(sys.executable).with_name("chorale"))
+    command = command or [chorale, "serve", "--config", "configs/default.yaml"]
     settings = {**os.environ, "CHORALE_SERVER__PORT": str(port), **environment}
     with log.open("wb") as output:
         process = subprocess.Popen(command, cwd=ROOT, env=settings, stdout=output, stderr=subprocess.STDOUT)

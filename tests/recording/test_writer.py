@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator.observability.faults import FAULTS
 from orchestrator.recording.backlog import Backlog
 from orchestrator.recording.journal import load, standing_of
 from orchestrator.recording.replay import replay
@@ -240,3 +241,29 @@ def test_putting_never_waits_for_the_disk(tmp_path: Path, monkeypatch: pytest.Mo
     assert not all(taken)
     stands.set()
     assert writer.close(30)
+
+
+def test_a_fault_that_nobody_foresaw_ends_one_recording_and_not_the_thread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A mistake of ours in one recording: that one says that it ended, all others are written on."""
+    before = FAULTS.counts().get("recordings", 0)
+    writer = Writer(tmp_path, ROOM)
+    writer.start()
+    one, other = recording(tmp_path), recording(tmp_path, "other")
+    write(writer, one, *steps(1))
+    write(writer, other, *steps(1))
+    until(lambda: one.scribe is not None and other.scribe is not None)
+    assert one.scribe is not None
+
+    def broken(*_: object) -> bytes:
+        raise KeyError("nothing foreseen")
+
+    monkeypatch.setattr(one.scribe, "step", broken)
+    write(writer, one, steps(2)[1])
+    write(writer, other, steps(2)[1], Ended(CLOSED))
+    assert writer.close(30)
+    assert one.is_over
+    assert load(tmp_path / "one.jsonl").end == "it could not be written down"
+    assert load(tmp_path / "other.jsonl").end == CLOSED
+    assert FAULTS.counts()["recordings"] == before + 1

@@ -53,7 +53,7 @@ class LoadedHouse:
             self.clock,
             Scheduler(
                 QueueBounds(jobs=jobs, watermark=1.0),
-                marks={"llm": AdaptiveWatermark(jobs, ms(640), floor=0.5, share=1.0)},
+                marks={"llm": AdaptiveWatermark(jobs, ms(640), floor=max(1, jobs // 2), share=1.0)},
             ),
             instances=Instances({"llm": LimitSettings(base=places, most=places)}),
             costs=costs,

@@ -9,6 +9,7 @@ from orchestrator.buffers.input_queue import QueueBounds
 from orchestrator.flow.concurrency import FixedLimit
 from orchestrator.flow.limiter import Limiter
 from orchestrator.observability.instrument import Ending, JobRecord, Silent
+from orchestrator.observability.traceparent import TraceParent
 from orchestrator.scheduling.dispatcher import Dispatcher
 from orchestrator.scheduling.job_watch import Followed
 from orchestrator.scheduling.plan import FreeSlots
@@ -191,3 +192,18 @@ def test_followed_job_ends_once(reports: list[Report | None]) -> None:
     assert told[0].draft
     assert told[0].work == "transcribe"
     assert set(told[1:]) <= {None}
+
+
+def test_record_of_a_job_names_the_clients_span_of_its_session() -> None:
+    """What is told of a job belongs to the trace of whoever it was done for, and of nobody else."""
+    remote = TraceParent(7, 8, sampled=True)
+
+    async def main() -> None:
+        house = WatchedHouse(FakeWorkers(w=FreeSlots("llm", 0)))
+        house.dispatcher.listen("traced", lambda _: None, remote=remote)
+        for session in ("traced", "a"):
+            house.dispatcher.submit(job(session, session))
+            house.dispatcher.drop_session(session)
+        assert {one.session_id: one.remote for one in house.told.jobs} == {"traced": remote, "a": None}
+
+    on_virtual_time(main())

@@ -2,6 +2,7 @@
 
 from collections import Counter
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -9,9 +10,9 @@ from orchestrator.clock import seconds
 from orchestrator.scheduling.homes import rendezvous
 from orchestrator.scheduling.job import Job
 from orchestrator.scheduling.lanes import Lane, Urgency
-from orchestrator.scheduling.order import MOVED, RENEWED, Order
+from orchestrator.scheduling.order import LOOKED_AT, MOVED, RENEWED, Order
 from orchestrator.scheduling.plan import FreeSlots
-from orchestrator.scheduling.ranking import TERMS, freshness, lateness
+from orchestrator.scheduling.ranking import TERMS, freshness, lateness, overdue
 from orchestrator.scheduling.scheduler import Scheduler
 from orchestrator.scheduling.weights import FIRST, Weights
 from tests.scheduling.jobs import job
@@ -47,6 +48,8 @@ def test_order_equals_weighing_everything_at_every_plan(
 
     def w(one: Job) -> float:
         fresh = freshness(active.get(one.session_id), now, terms)
+        if overdue(one.created_us, now, terms):
+            fresh = 1.0
         return FIRST[0] * lateness(one.created_us, now, terms) + FIRST[1] * fresh
 
     for passed, what, n in [*steps, *([(1, "p", 0)] * 30)]:
@@ -119,6 +122,34 @@ def test_sessions_of_a_tier_take_turns_whatever_one_of_them_has_piled_up() -> No
     assert set(served.values()) == {10}
 
 
+@pytest.mark.parametrize("level", [1, 2])
+def test_sessions_of_a_tier_are_served_alike_though_half_of_their_users_said_nothing_for_long(
+    level: int,
+) -> None:
+    """Twenty sessions that always have work on four places, all of it late: who asked long ago waits a little longer
+    and not for ever (Jain's index of what is served is .95 or more), and nobody's job runs into its deadline."""
+    scheduler, now, running = Scheduler(), 0, list[str]()
+    served: Counter[str] = Counter({f"s{n}": 0 for n in range(20)})
+    for n in range(20):
+        scheduler.reprioritise(f"s{n}", 0)
+        _submit(scheduler, job(f"{n}", f"s{n}", level=level, deadline_us=seconds(10)))
+    for n in range(20, 2020):
+        now += seconds(0.06)
+        if n % 50 == 0:
+            for session in range(0, 20, 2):
+                scheduler.reprioritise(f"s{session}", now)
+        running += _plan(scheduler, now, "w", room=4 - len(running)).get("w", [])
+        ended = scheduler.finish(running.pop(0), now)
+        assert ended is not None
+        served[ended.session_id] += 1
+        _submit(
+            scheduler,
+            job(f"{n}", ended.session_id, level=level, created_us=now, deadline_us=now + seconds(10)),
+        )
+        assert not scheduler.expire(now)
+    assert sum(served.values()) ** 2 / (20 * sum(many**2 for many in served.values())) >= 0.95
+
+
 def _served(scheduler: Scheduler, session: str, worker: str) -> None:
     _submit(scheduler, job(f"first of {session}", session))
     assert _plan(scheduler, 0, worker) == {worker: [f"first of {session}"]}
@@ -168,6 +199,16 @@ def test_a_session_that_nobody_knows_goes_where_its_hash_belongs_among_equals() 
     assert [one.worker_id for one in scheduler.plan(0, free).assignments] == ["b"]
 
 
+def test_a_little_more_free_memory_does_not_fill_a_worker_while_another_stands_empty() -> None:
+    """No two processes have the same share in use to the last digit: new sessions are spread all the same."""
+    scheduler, taken = Scheduler(), Counter({"a": 0, "b": 0})
+    for n in range(8):
+        _submit(scheduler, job(f"j{n}", f"s{n}"))
+        free = {"a": FreeSlots("llm", 8 - taken["a"], 0.60), "b": FreeSlots("llm", 8 - taken["b"], 0.61)}
+        taken.update(one.worker_id for one in scheduler.plan(0, free).assignments)
+    assert taken == {"a": 4, "b": 4}
+
+
 @given(st.sets(st.text("abc", min_size=1), min_size=2), st.lists(st.text("xyz"), max_size=20), st.data())
 def test_a_worker_that_goes_moves_only_its_own_sessions(
     workers: set[str], sessions: list[str], data: st.DataObject
@@ -197,4 +238,14 @@ def test_order_looks_anew_at_a_few_only_in_one_plan() -> None:
         order.take(lane)
     order.advance(now)
     assert order.levels == []
-    assert not order._turns_late
+    assert not order._turns
+
+
+def test_order_what_comes_and_goes_while_nobody_plans_leaves_nothing_behind() -> None:
+    """No worker is free for long, users give signs and take back what they asked: times to turn late are kept for what
+    stands there, and a few more."""
+    order, lane = Order({level: Weights() for level in TERMS}), Lane("s", "llm")
+    for n in range(10_000):
+        order.put(lane, Urgency(3, 1, 0, n), 0, 0)
+        order.take(lane)
+    assert len(order._turns) <= LOOKED_AT + 1

@@ -46,3 +46,39 @@ def test_shares_lowest_level_never_starves(others: list[set[int]]) -> None:
         shares.charge(level)
         since = 0 if level == 3 else since + 1
         assert since <= sum(LEVEL_WEIGHTS.values())
+
+
+def test_shares_who_filled_places_that_were_left_over_is_not_made_to_wait_for_it() -> None:
+    """A thousand batches with one job of platinum and three of silver, since no more of platinum came: when it comes in
+    plenty, silver waits for the worth of one batch and not for six thousand jobs."""
+    shares = FairShares()
+    for _ in range(1000):
+        shares.choose([1, 3])
+        for level in (1, 3, 3, 3):
+            shares.charge(level)
+    served: list[int] = []
+    while 3 not in served:
+        served.append(shares.choose([1, 3]))
+        shares.charge(served[-1])
+    assert len(served) <= 4 * 4 + 2
+
+
+@given(st.lists(st.tuples(st.sets(st.integers(0, 2)), st.lists(st.integers(0, 3), max_size=3)), max_size=200))
+def test_shares_lowest_level_never_starves_whoever_rides(steps: list[tuple[set[int], list[int]]]) -> None:
+    """Whatever rode along before: once nobody rides any more, silver is served within four batches and 15 choices."""
+    shares = FairShares()
+    for others, riders in steps:
+        waiting = [*others, 3]
+        for level in (shares.choose(waiting), *(rider for rider in riders if rider in waiting)):
+            shares.charge(level)
+    served = list(_serve(shares, [0, 1, 2, 3], 4 * 15 + 15))
+    assert 3 in served
+
+
+def test_shares_places_beside_the_chosen_one_are_given_in_turn() -> None:
+    """Who has had less of its share comes first; of equals the more urgent."""
+    shares = FairShares()
+    assert shares.in_turn([3, 1, 2]) == [1, 2, 3]
+    shares.charge(1)
+    shares.charge(2)
+    assert shares.in_turn([1, 2, 3]) == [3, 1, 2]

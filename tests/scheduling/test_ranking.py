@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator.clock import seconds
-from orchestrator.scheduling.ranking import TERMS, affinity, freshness, lateness
+from orchestrator.scheduling.ranking import TERMS, affinity, freshness, lateness, overdue
 
 SILVER = TERMS[3]
 
@@ -32,8 +32,15 @@ def test_freshness_of_an_epoch_is_at_most_a_little_too_high(active: int, later: 
     assert exact <= of_epoch <= exact * 1.0443 + 2**-10 * 1.05
 
 
+def test_what_is_missed_for_four_bounds_is_overdue() -> None:
+    """Not a microsecond before."""
+    assert not overdue(5, 5 + seconds(3.2) - 1, SILVER)
+    assert overdue(5, 5 + seconds(3.2), SILVER)
+
+
 def test_affinity_prefers_who_has_the_state_and_then_who_has_memory() -> None:
     """The figures that are promised."""
     assert affinity(0.0, warm=True) == 0.95
     assert affinity(0.0, warm=False) == pytest.approx(0.3)
+    assert affinity(0.25, warm=False) == pytest.approx(0.4)
     assert affinity(1.0, warm=False) == pytest.approx(0.7)

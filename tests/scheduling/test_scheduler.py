@@ -1,10 +1,13 @@
 """Order, fairness, batches, bounds and repeats of the scheduler, one rule a test."""
 
+from collections import Counter
+
 import pytest
 
 from orchestrator.buffers.input_queue import QueueBounds
 from orchestrator.clock import seconds
 from orchestrator.errors import InvalidState
+from orchestrator.flow.watermark import FixedWatermark
 from orchestrator.scheduling.job import Job
 from orchestrator.scheduling.plan import FreeSlots
 from orchestrator.scheduling.scheduler import Scheduler
@@ -177,6 +180,63 @@ def test_scheduler_two_idle_recognisers_share_what_waits() -> None:
     assert _plan(scheduler, kind="asr", w1=8, w2=8) == {"w1": ["c0", "c2"], "w2": ["c1", "c3"]}
 
 
+def test_scheduler_levels_share_the_places_of_batches_too() -> None:
+    """All tiers wait, of one shape: of seven hundred places in batches of four they get 400, 200 and 100, give or take
+    a batch; a more urgent tier does not ride along in every batch beside what it leads."""
+    scheduler, served = Scheduler(), Counter[int]()
+    for number in range(175):
+        for level in (1, 2, 3):
+            for n in range(scheduler.queue.queued_at("understand", level), 8):
+                id = f"{number}.{level}.{n}"
+                _submit(scheduler, job(id, id, "understand", level))
+        (started,) = _plan(scheduler, kind="understand", w=4).values()
+        assert len(started) == 4
+        for id in started:
+            ended = scheduler.finish(id, 0)
+            assert ended is not None
+            served[ended.level] += 1
+    assert [abs(served[level] - expected) <= 4 for level, expected in ((1, 400), (2, 200), (3, 100))] == [
+        True
+    ] * 3
+
+
+class _Waits(FixedWatermark):
+    """Keeps the waits that it is told of, in milliseconds."""
+
+    def __init__(self) -> None:
+        super().__init__(64)
+        self.told: list[int] = []
+
+    def started(self, waited_us: int, now: int) -> None:
+        self.told.append(waited_us // 1000)
+
+
+def test_scheduler_a_job_that_waits_for_its_own_session_does_not_count_as_waiting_for_a_place() -> None:
+    """A reply behind another of its session, and one whose worker was lost: the mark hears how long they waited once
+    they could have run. One session with a backlog is no overload."""
+    waits = _Waits()
+    scheduler = Scheduler(marks={"llm": waits})
+    _submit(scheduler, job("a1", "a"), job("a2", "a"), job("b", "b"))
+    _plan(scheduler, seconds(0.1), w1=1, w2=1)
+    scheduler.finish("a1", seconds(5))
+    scheduler.lost("w2", seconds(5))
+    _plan(scheduler, seconds(5.2), w1=2)
+    assert waits.told == [100, 100, 200, 200]
+
+
+def test_scheduler_late_drafts_say_nothing_about_a_tiers_bound() -> None:
+    """They give way by rule: only transcripts that are late move the weights."""
+    scheduler = Scheduler()
+    for draft in (True, False):
+        for n in range(60):
+            created = seconds(10 * n)
+            one = job(f"{draft} {n}", "s", Transcribe(0, S, draft=draft), 1, created)
+            assert scheduler.submit(one, created) is None
+            assert _plan(scheduler, created + seconds(5), "asr", w=1) == {"w": [one.id]}
+            scheduler.finish(one.id, created + seconds(5))
+        assert (scheduler._weights[1].missed > 0) is not draft
+
+
 # --- ends -------------------------------------------------------------------------------------------------------------
 
 
@@ -267,13 +327,16 @@ def test_scheduler_id_in_use_is_our_fault() -> None:
 
 
 def test_scheduler_refuses_at_the_watermark_and_keeps_the_rest_for_unblocking_work() -> None:
-    """17 of 20 places for tiers, 20 for level 0; running jobs take no place."""
+    """17 of 20 places for silver, 18 and 19 with gold and platinum, 20 for level 0; running jobs take no place."""
     scheduler = Scheduler(QueueBounds(jobs=20))
     _submit(scheduler, job("running", "r"))
     _plan(scheduler, w=1)
-    _submit(scheduler, *(job(f"j{n}", session=f"s{n}") for n in range(17)))
-    assert scheduler.submit(job("x", "x", level=1), 0) is not None
-    _submit(scheduler, *(job(f"u{n}", session=f"u{n}", level=0) for n in range(3)))
+    _submit(scheduler, *(job(f"j{n}", session=f"s{n}", level=3) for n in range(17)))
+    assert scheduler.submit(job("x3", "x3", level=3), 0) is not None
+    for level in (2, 1):
+        _submit(scheduler, job(f"p{level}", f"p{level}", level=level))
+        assert scheduler.submit(job(f"x{level}", f"x{level}", level=level), 0) is not None
+    _submit(scheduler, job("u0", "u0", level=0))
     assert scheduler.submit(job("y", "y", level=0), 0) is not None
     scheduler.cancel("u0")
     _submit(scheduler, job("z", "z", level=0))

@@ -15,6 +15,9 @@ from orchestrator.scheduling.work import WorkKind
 from tests.scheduling.jobs import job
 
 BOUNDS = QueueBounds(jobs=12, lane_jobs=4)
+MARK = 10
+TOPS = (12, 11, 10, 9)
+"""Of twelve places: how many each level may take with the others."""
 WORKERS: dict[str, FreeSlots] = {
     "asr1": FreeSlots("asr", 3),
     "asr2": FreeSlots("asr", 3),
@@ -55,10 +58,11 @@ class SchedulerMachine(RuleBasedStateMachine):
     )
     def submit(self, session: str, kind: WorkKind, level: int, ttl: int) -> None:
         one = job(f"j{len(self.jobs):03d}", session, kind, level, self.now, self.now + ttl)
-        share = 1.0 if level == 0 else BOUNDS.watermark
         in_lane = sum(self._lane(id) == (session, kind) for id in self.waiting)
-        of_kind = sum(self.jobs[id].kind == kind for id in self.waiting)
-        full = of_kind + 1 > BOUNDS.jobs * share or in_lane >= BOUNDS.lane_jobs
+        of_kind = [self.jobs[id].level for id in self.waiting if self.jobs[id].kind == kind]
+        above = sum(one <= level for one in of_kind)
+        below = min(len(of_kind) - above, TOPS[level + 1] if level < 3 else 0)
+        full = above + below >= TOPS[level] or (level > 0 and above >= MARK) or in_lane >= BOUNDS.lane_jobs
         refusal = self.scheduler.submit(one, self.now)
         assert (refusal is not None) == full
         if refusal is None:

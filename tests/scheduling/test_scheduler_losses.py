@@ -127,6 +127,19 @@ def test_scheduler_last_repeat_waits_until_its_worker_is_empty() -> None:
     assert _plan(scheduler, w=4) == {"w": ["next"]}
 
 
+def test_scheduler_last_repeat_goes_to_the_worker_that_is_empty() -> None:
+    """Though another has more room: that one is not kept from work for a job that runs elsewhere."""
+    scheduler = Scheduler()
+    _submit(scheduler, job("busy", "b"))
+    assert _plan(scheduler, w=1) == {"w": ["busy"]}
+    _submit(scheduler, job("lone", "l"))
+    for _ in range(2):
+        assert _plan(scheduler, dying=1) == {"dying": ["lone"]}
+        scheduler.lost("dying", 0)
+    _submit(scheduler, job("next", "n"))
+    assert _plan(scheduler, w=3, empty=1) == {"w": ["next"], "empty": ["lone"]}
+
+
 def test_scheduler_losing_an_idle_or_unknown_worker_changes_nothing() -> None:
     """Only what ran there is repeated."""
     scheduler = Scheduler()

@@ -13,6 +13,8 @@ from orchestrator.sessions import events as on
 from orchestrator.sessions.links import LinkKind
 from orchestrator.sessions.rules import SessionRules
 from tests.fakes.workers import FakeWorkers, obliging
+from tests.sessions.agreeing import FIFTEEN, conflict, fits
+from tests.sessions.agreeing import talk as conflicting
 from tests.sessions.running import House, client, in_house
 from tests.sessions.talk import Talk
 
@@ -106,6 +108,23 @@ def test_abandoned_answer_of_which_nothing_was_heard_is_made_for_who_comes_back(
     assert not talk.open_jobs(Reply)
     come_back(talk)
     assert talk.prompt()[-1] == ("user", "what time is it")
+
+
+def test_abandoned_turn_whose_words_changed_meanwhile_is_answered_once_somebody_is_back() -> None:
+    """The client goes while it is answered, and only then the sound says what he meant: the answer to the other words
+    is taken back, and the right one is made for who comes back, however much later."""
+    one = conflicting(abandoned_us=3 * US_PER_S)
+    conflict(one)
+    one.wait(1_600)
+    assert one.open_jobs(Reply)
+    leave(one)
+    one.wait(1_000)
+    fits(one, -1.0)
+    assert not one.open_jobs(Reply)
+    one.wait(4_000)
+    one.step(on.TimePassed())
+    come_back(one)
+    assert one.prompt()[-1] == ("user", f"{FIFTEEN}\n{FIFTEEN}")
 
 
 def test_abandoned_answer_keeps_what_was_heard_of_it() -> None:

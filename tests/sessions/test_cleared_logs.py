@@ -50,6 +50,26 @@ def test_log_of_who_was_left_is_cleared_for_others() -> None:
     in_house(test, total_log_bytes=ROOM)
 
 
+def test_logs_keep_their_bound_when_all_clients_leave_at_once() -> None:
+    """What was read may be too much together; once nobody reads it the bound holds, though nothing is written any more.
+    Who left last keeps its own."""
+
+    async def test(house: House) -> None:
+        sessions = [house.open()[0] for _ in range(4)]
+        for session in sessions:
+            await answered(session, times=3)
+        assert house.registry.statistics().logs.size > ROOM
+        for session in sessions:
+            session.detach("link")
+        logs = house.registry.statistics().logs
+        assert logs.size <= ROOM
+        assert logs.size == sum(map(held, sessions))
+        assert held(sessions[0]) == 0
+        assert held(sessions[-1]) > 0
+
+    in_house(test, total_log_bytes=ROOM)
+
+
 def test_log_keeps_its_count_where_sessions_end() -> None:
     """What ended sessions held is nobody's any more."""
 

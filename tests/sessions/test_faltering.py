@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.scheduling.work import REFUSED, Failed, Reply, Speak, Transcribe
+from orchestrator.scheduling.work import REFUSED, Failed, Reply, ReplyText, Speak, Transcribe
 from orchestrator.sessions.faltering import EXPIRED
 from orchestrator.sessions.rules import SessionRules
 from tests.sessions.talk import Shown, Talk
@@ -210,3 +210,22 @@ def test_faltering_sentence_counts_as_heard_with_what_was_heard_behind_it() -> N
     heard = talk.history()[-1][1]
     assert heard.startswith("One is here. Two is not. Three is")
     assert len(heard) < len("One is here. Two is not. Three is very long indeed and goes on.")
+
+
+def test_faltering_tells_the_first_of_each_response_though_two_run() -> None:
+    """An answer and one out of band lose sentences in turn: each is told of once."""
+    talk = Talk()
+    asked(talk, **TELL)
+    talk.writes("One is here. Two is not. Three is ")
+    ours = talk.open_jobs(Speak)
+    main = talk.reply_job()
+    talk.client("response.create", response={"conversation": "none"})
+    (aside,) = set(talk.open_jobs(Reply)) - {main}
+    talk.report(ReplyText(aside, "Four is here. Five is not. Six is "))
+    theirs = [job for job in talk.open_jobs(Speak) if job not in ours]
+    assert len(ours) == 2
+    for mine, other in zip(ours, theirs, strict=True):
+        refused(talk, mine)
+        refused(talk, other)
+    told = [event["response_id"] for event in talk.all("chorale.overload")]
+    assert len(told) == len(set(told)) == 2

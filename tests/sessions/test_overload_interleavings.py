@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule
 
 from orchestrator.clock import US_PER_MS
+from orchestrator.scheduling.refusals import SPECULATIVE
 from orchestrator.scheduling.work import REFUSED, Failed, Reply, Speak
 from orchestrator.sessions import events as on
 from orchestrator.sessions.faltering import EXPIRED
@@ -44,7 +45,7 @@ class CrowdedMachine(SessionMachine):
     @precondition(lambda self: self.talk.jobs or self.talk.thoughts)
     @rule(
         code=st.sampled_from([REFUSED, EXPIRED]),
-        reason=st.sampled_from(["queue_full", "tenant_limit", "shed", ""]),
+        reason=st.sampled_from(["queue_full", "tenant_limit", "shed", SPECULATIVE, ""]),
         retry_after_s=st.sampled_from([0.0, 1.5]),
         data=st.data(),
     )
@@ -70,17 +71,20 @@ class CrowdedMachine(SessionMachine):
     @rule(ms=st.sampled_from([0, 150, 250, 700]))
     def come_and_go(self, ms: int) -> None:
         """The connection breaks, and is back soon, or not so soon."""
+        was_there = "link" in self.talk.heart._attendance
         self.talk.step(on.LinkLeft("link"))
         self.talk.wait(ms)
-        if ms > _ABANDONED_MS:
+        if ms > _ABANDONED_MS and was_there:  # who was gone before asks for nothing, but in this machine
             assert not [job for job in self.talk.jobs.values() if isinstance(job.work, Reply | Speak)]
         if self.talk.heart.life is not Life.CLOSED:
             self.talk.step(on.LinkJoined("link", LinkKind.CALL))
 
     @invariant()
     def overload_is_told_to_who_asked(self) -> None:
-        """Nobody else sees it."""
-        assert self.is_told or not self.talk.all("chorale.overload")
+        """Nobody else sees it, and nobody a reason that is the server's own affair."""
+        told = self.talk.all("chorale.overload")
+        assert self.is_told or not told
+        assert SPECULATIVE not in [event["reason"] for event in told]
 
     @invariant()
     def responses_are_done_once(self) -> None:

@@ -5,11 +5,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from orchestrator.clock import US_PER_S
 from orchestrator.flow.concurrency import FixedLimit
 from orchestrator.flow.limiter import Limiter
 from orchestrator.scheduling.plan import FreeSlots
 from orchestrator.scheduling.work import REFUSED
+from orchestrator.sessions.events import Event
 from orchestrator.sessions.rules import SessionRules
 from tests.fakes.links import FakeLink
 from tests.fakes.workers import FakeWorkers
@@ -87,3 +90,45 @@ def test_reply_that_is_refused_says_when_to_try_again() -> None:
         checked(second_link)
 
     in_house(test, FakeWorkers(delay_s=1.0), limiter=Limiter(FixedLimit(1)))
+
+
+def test_runner_lets_others_have_their_turn_between_events_that_take_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Twenty events that came together and take 4 ms each: others run some ten times before the last is done, and what
+    the first ones gave is sent by then. Nothing overtakes."""
+
+    async def test(house: House) -> None:
+        runner, link = house.open()
+        await asyncio.sleep(1)
+        turns, taken = 0, []
+        usual, late_us = runner._take, 0
+        now = runner._now
+
+        def take(event: Event) -> None:
+            nonlocal late_us
+            taken.append(turns)
+            usual(event)
+            late_us += 4_000
+
+        async def others() -> None:
+            nonlocal turns
+            while len(taken) < 20:
+                turns += 1
+                await asyncio.sleep(0)
+
+        monkeypatch.setattr(runner, "_now", lambda: now() + late_us)
+        monkeypatch.setattr(runner, "_take", take)
+        beside = asyncio.create_task(others())
+        for number in range(20):
+            text = [{"type": "input_text", "text": str(number)}]
+            item = {"id": f"item_{number}", "type": "message", "role": "system", "content": text}
+            await client(runner, "conversation.item.create", item=item)
+        await beside
+        assert taken == sorted(taken)
+        assert taken[-1] - taken[0] >= 9
+        await asyncio.sleep(1)
+        added = [event["item"]["id"] for event in of(link, "conversation.item.added")]
+        assert added == [f"item_{number}" for number in range(20)]
+
+    in_house(test)

@@ -5,7 +5,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from orchestrator.clock import US_PER_MS
@@ -234,6 +234,7 @@ def test_turn_watch_malformed_trace_parent_is_none() -> None:
         st.sampled_from(["speak", "type", "ask", "hear", "answer", "fail", "cancel", "wait"]), max_size=25
     )
 )
+@example(["ask", "type", "wait", "answer", "speak"])
 def test_turn_watch_counts_each_response_in_one_turn_under_any_order(steps: list[str]) -> None:
     """Turns are numbered one by one, none ends before it began or after the next one, and there is one for
     each response."""
@@ -341,3 +342,19 @@ def test_runner_tells_of_a_turn_whose_session_ends() -> None:
         assert record.outcome is Ending.CANCELLED
 
     in_house(test, FakeWorkers(silent), instrument=kept)
+
+
+def test_runner_tells_when_a_typed_turns_answer_began() -> None:
+    """Words of a reply go by who measures turns, but for the first: how long the model thought is known of a typed turn
+    too, whose times nobody else keeps."""
+    kept = Kept()
+
+    async def test(house: House) -> None:
+        session, _ = house.open()
+        await client(session, "session.update", session={"type": "realtime", "output_modalities": ["text"]})
+        await client(session, "response.create")
+        await asyncio.sleep(2)
+        (record,) = kept.turns
+        assert set(record.stages) == {"think"}
+
+    in_house(test, FakeWorkers(), instrument=kept)

@@ -1,5 +1,6 @@
 """The configuration is read from three layers, and everything wrong with it is said at once."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -186,3 +187,71 @@ def test_load_takes_an_empty_section_as_left_out(tmp_path: Path) -> None:
     file = tmp_path / "chorale.yaml"
     file.write_text("server:\n  # port: 1\n")
     assert load(file, {}) == Settings()
+
+
+@pytest.mark.parametrize(
+    ("limits", "fault"),
+    [
+        ("silver: {llm_tokens: 1024}", "limits.silver.llm_tokens: expected at least 1025, got 1024"),
+        (
+            "gold: {llm_tokens: 60000, burst: 0.01}",
+            "limits.gold.burst: expected a share of at least 1025 of 60000",
+        ),
+        (
+            "platinum: {llm_tokens: 100}, default_output_tokens: 100",
+            "limits.platinum.llm_tokens: expected at least 101",
+        ),
+    ],
+)
+def test_load_refuses_a_quota_that_fits_no_reply(limits: str, fault: str, tmp_path: Path) -> None:
+    """Else every reply of that tier would be refused, and nobody would say why."""
+    found = faults_of(f"limits: {{{limits}}}\n", tmp_path)
+    assert len(found) == 1
+    assert found[0].startswith(fault)
+    assert "limits.default_output_tokens" in found[0]
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [
+        "silver: {llm_tokens: 1025}",
+        "silver: {llm_tokens: 100}, default_output_tokens: 99",
+        "silver: {requests: 1}",
+    ],
+)
+def test_load_takes_a_quota_that_fits_one_reply(limits: str, tmp_path: Path) -> None:
+    """One token to read and what may be written: that is enough."""
+    file = tmp_path / "chorale.yaml"
+    file.write_text(f"limits: {{{limits}}}\n")
+    load(file, {})
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("x team", "speech"),
+        ("", "speech"),
+        ("x-team\r\nx-other", "speech"),
+        ("x-té", "speech"),
+        ("x-team", ""),
+        ("x-team", " padded"),
+        ("x-team", "sp33ch\nx-other: 1"),
+        ("x-team", "sp33ch →"),
+    ],
+)
+def test_load_refuses_headers_that_no_request_can_carry(name: str, value: str) -> None:
+    """The collector would never be reached; the fault names the field, and not the value: it may be a key."""
+    variables = {"CHORALE_TELEMETRY__OTLP_HEADERS": json.dumps({name: value})}
+    with pytest.raises(ConfigError) as caught:
+        load(None, variables)
+    assert "telemetry.otlp_headers" in str(caught.value)
+    assert "a header's " in str(caught.value)
+    assert "sp33ch" not in str(caught.value)
+
+
+def test_load_takes_headers_that_a_request_can_carry() -> None:
+    """Spaces within, any Latin-1 letter, any token as a name."""
+    headers = {"authorization": "Basic YTpi=", "x-team.1": "Zoë and Bob", "x-n": "7"}
+    assert (
+        load(None, {"CHORALE_TELEMETRY__OTLP_HEADERS": json.dumps(headers)}).telemetry.otlp_headers == headers
+    )

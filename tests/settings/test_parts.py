@@ -124,6 +124,7 @@ def test_tenant_limits_are_those_of_the_tier_or_the_tenants_own() -> None:
         {
             "CHORALE_LIMITS__SILVER": "{llm_tokens: 500, audio_s: 2, window_s: 10, burst: 0.1}",
             "CHORALE_LIMITS__MAX_TENANTS": "3",
+            "CHORALE_LIMITS__DEFAULT_OUTPUT_TOKENS": "40",
         },
     )
     own = {"lab": {Resource.REQUESTS: Quota(7)}}

@@ -39,6 +39,20 @@ def test_gathering_a_turn_with_very_many_jobs_is_told_of_in_parts() -> None:
     assert gathering.turn(turn()).jobs == ()
 
 
+def test_gathering_parts_of_a_turn_belong_to_the_clients_span() -> None:
+    """Also those that leave before its end: with many jobs, with many turns, when the server stops. Whether they are
+    told of at all is the client's to say."""
+    remote = TraceParent(7, 8, sampled=False)
+    gathering = Gathering(most_jobs=2, most_turns=2)
+    gathering.job(job(remote=remote))
+    many = gathering.job(job(remote=remote))
+    assert many is not None
+    assert (len(many.jobs), many.remote) == (2, remote)
+    left = [gathering.job(job(turn=number, remote=remote)) for number in (2, 3, 4)]
+    assert [part.remote for part in left if part is not None] == [remote]
+    assert [part.remote for part in gathering.rest()] == [remote, remote]
+
+
 def test_gathering_too_many_open_turns_let_the_oldest_go() -> None:
     """A turn whose end never comes does not stay for ever."""
     gathering = Gathering(most_turns=2)

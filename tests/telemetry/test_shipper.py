@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from orchestrator.observability.faults import FAULTS
 from orchestrator.telemetry.shipper import Shipper, Waiting
 
 LONG_S = 30.0
@@ -112,3 +113,26 @@ def test_shipper_that_was_never_started_ends_at_once() -> None:
     shipper = Shipper("test", lambda: True, every_s=1)
     shipper.stop()
     assert shipper.join(0)
+
+
+def test_shipper_goes_on_after_a_fault_of_its_own(caplog: pytest.LogCaptureFixture) -> None:
+    """What nobody foresaw costs what it was sending, not all that follows; it is told and counted."""
+    before = FAULTS.counts().get("broken", 0)
+    calls = 0
+    done = threading.Event()
+
+    def send() -> bool:
+        nonlocal calls
+        calls += 1
+        if calls <= 2:
+            raise KeyError("nothing foreseen")
+        done.set()
+        return True
+
+    shipper = Shipper("broken", send, every_s=0.001)
+    shipper.start()
+    assert done.wait(LONG_S)
+    shipper.stop()
+    assert shipper.join(LONG_S)
+    assert FAULTS.counts()["broken"] == before + 2
+    assert [record.name for record in caplog.records if record.exc_info] == ["chorale.faults"]

@@ -18,7 +18,7 @@ MS = 1_000_000
 
 def maker(share: float = 1.0) -> SpanMaker:
     scope = InstrumentationScope("test")
-    return SpanMaker(Resource.get_empty(), scope, LanguageModel("chorale", "tiny"), OFFSET_NS, share)
+    return SpanMaker(Resource.get_empty(), scope, LanguageModel("chorale", "tiny"), lambda: OFFSET_NS, share)
 
 
 def made(*jobs: JobRecord, ended: TurnRecord | None = TURN) -> dict[str, ReadableSpan]:
@@ -129,3 +129,16 @@ def test_spans_are_made_of_the_share_that_is_wanted() -> None:
     assert 150 < sum(1 for count in wanted if count) < 350
     assert all(maker().spans(bundle) for bundle in bundles)
     assert not any(maker(share=0).spans(bundle) for bundle in bundles)
+
+
+def test_spans_follow_a_wall_clock_that_was_set() -> None:
+    """A machine whose clock is put right an hour after the start tells what comes then by the right time."""
+    origins = iter([OFFSET_NS, OFFSET_NS + 3_600_000 * MS])
+    made = SpanMaker(
+        Resource.get_empty(), InstrumentationScope("test"), LanguageModel(), lambda: next(origins), 1.0
+    )
+    bundle = Bundle("sess_1", 1, TURN, (), None)
+    first, second = (made.spans(bundle)[0].start_time for _ in range(2))
+    assert first is not None
+    assert second is not None
+    assert second - first == 3_600_000 * MS

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from orchestrator.clients.peer import new_peer
 from orchestrator.clock import MonotonicClock
+from orchestrator.observability.faults import FAULTS
 from orchestrator.peers import close_peer
 from orchestrator.transports.aiortc_inside import (
     TrackReceiver,
@@ -23,6 +24,7 @@ from orchestrator.transports.aiortc_inside import (
     tap_rtp,
 )
 from orchestrator.transports.rtp_order import Packet, SoundCodec
+from tests import virtual_time
 from tests.transports.calling import switchboard, until
 
 CODECS = {96: SoundCodec.OPUS, 0: SoundCodec.PCMU}
@@ -212,3 +214,28 @@ def test_any_bytes_are_a_packet_or_nothing(data: bytes) -> None:
     """Broken and unknown packets are dropped, never raised on."""
     packet = parse_rtp(data, CODECS, 0)
     assert packet is None or packet.codec in CODECS.values()
+
+
+def test_a_receiver_goes_on_reporting_after_a_report_that_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client that hears nothing more of how it is received would believe that its line is dead."""
+
+    async def main() -> None:
+        before = FAULTS.counts().get("call reports", 0)
+        transport: Any = object()
+        receiver, reports = TrackReceiver(transport, Sink(), virtual_time.VirtualClock()), 0
+
+        def report() -> None:
+            nonlocal reports
+            reports += 1
+            if reports <= 2:
+                raise ZeroDivisionError
+
+        monkeypatch.setattr(receiver._counter, "report", report)
+        reporting = asyncio.create_task(receiver._report())
+        await asyncio.sleep(20)
+        assert reports >= 10
+        assert FAULTS.counts()["call reports"] == before + 2
+        reporting.cancel()
+        await asyncio.gather(reporting, return_exceptions=True)
+
+    virtual_time.run(main())

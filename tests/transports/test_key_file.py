@@ -199,3 +199,22 @@ def test_read_signing_key_wants_32_bytes(tmp_path: Path) -> None:
         read_signing_key(file)
     file.write_bytes(bytes(32))
     assert read_signing_key(file) == bytes(32)
+
+
+def test_read_key_file_refuses_a_quota_that_fits_no_reply(tmp_path: Path) -> None:
+    """Every reply of that tenant would be refused: the fault names the key's place and the field."""
+    file = tmp_path / "keys.yaml"
+    file.write_text(
+        "keys:\n"
+        f"- {{key: {KEY}1, tenant: a, limits: {{llm_tokens: 1024}}}}\n"
+        f"- {{key: {KEY}2, tenant: b, limits: {{llm_tokens: 60000, burst: 0.01}}}}\n"
+        f"- {{key: {KEY}3, tenant: c, limits: {{llm_tokens: 1025}}}}\n"
+    )
+    with pytest.raises(ConfigError) as caught:
+        read_key_file(file, 1_024)
+    assert "keys.0.limits.llm_tokens: expected at least 1025, got 1024" in str(caught.value)
+    assert "keys.1.limits.burst: expected a share of at least 1025 of 60000 tokens, got 600" in str(
+        caught.value
+    )
+    assert "keys.2" not in str(caught.value)
+    assert len(read_key_file(file, 599)) == 3

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import Counter
+from pathlib import Path
 
 import httpx
 import pytest
@@ -150,3 +151,33 @@ def test_a_websocket_belongs_to_its_clients_trace(header: str | None) -> None:
             assert session.request.traceparent == header
 
     against(test)
+
+
+@pytest.mark.parametrize("path", ["/metrics", "/healthz", "/readyz", "/v1/realtime", "/nowhere"])
+def test_head_is_answered_like_get_without_a_body(path: str) -> None:
+    """Same status, same type and length of what GET would bring, and nothing after the headers."""
+
+    async def test(running: Running) -> None:
+        heads, bodies = {}, {}
+        for method in ("GET", "HEAD"):
+            reader, writer = await asyncio.open_connection("127.0.0.1", running.port)
+            ask = f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+            writer.write(ask.encode())
+            head, _, bodies[method] = (await reader.read()).partition(b"\r\n\r\n")
+            heads[method] = [line for line in head.splitlines() if not line.lower().startswith(b"date:")]
+            writer.close()
+        assert heads["HEAD"] == heads["GET"]
+        assert bodies["GET"]
+        assert bodies["HEAD"] == b""
+
+    against(test, lambda: build(metrics=FakeMetrics()))
+
+
+def test_head_of_the_page_is_answered_like_get(tmp_path: Path) -> None:
+    """A page's files too, as any server's."""
+    (tmp_path / "index.html").write_text("<!doctype html>")
+
+    async def test(_: House, client: httpx.AsyncClient) -> None:
+        assert (await client.head("/")).status_code == 200
+
+    with_client(test, lambda: build(page=tmp_path))

@@ -7,6 +7,7 @@ import pytest
 from aiortc.mediastreams import MediaStreamError
 
 from orchestrator.errors import Overloaded
+from orchestrator.observability.faults import FAULTS
 from orchestrator.sessions.links import Playout
 from orchestrator.transports.playing import PlayoutTrack
 from orchestrator.transports.rtp_order import SoundCodec
@@ -257,5 +258,24 @@ def test_a_peer_that_wants_all_silence_gets_it(codec: SoundCodec) -> None:
         for _ in range(200):
             await track.recv()
         assert asyncio.get_running_loop().time() == pytest.approx(199 * 0.02)
+
+    virtual_time.run(main())
+
+
+def test_a_call_plays_on_though_who_is_told_of_an_end_fails() -> None:
+    """The end of a response is told to a session that raises: the next response is heard all the same."""
+
+    def broken(_: str) -> None:
+        raise KeyError("nothing foreseen")
+
+    async def main() -> None:
+        before = FAULTS.counts().get("call playout", 0)
+        listener = Listener()
+        listener.track._drained = broken
+        for response in ("one", "two"):
+            listener.track.play(response, tone(0.1).tobytes())
+            listener.track.finish(response)
+            assert any(await listener.hear(10))
+        assert FAULTS.counts()["call playout"] == before + 2
 
     virtual_time.run(main())

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from modalities.ports import Pcm
+from orchestrator.observability.faults import FAULTS
 from orchestrator.transports.receive import STALL_MARGIN, ReceiveSettings, SoundReceiver
 from orchestrator.transports.rtp_order import Packet, SoundCodec
 from orchestrator.transports.sound_codecs import OpusEncoder
@@ -345,3 +346,29 @@ def test_silence_without_packets_costs_no_timers() -> None:
 
     with pytest.raises(virtual_time.Deadlock):
         virtual_time.run(main())
+
+
+def test_a_call_hears_on_after_a_fault_in_its_timer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once the intake raises what nobody foresaw: some sound is lost, what is said after it is heard."""
+
+    async def story(line: Line) -> None:
+        await line.send(10)
+        real, faults = line.intake.append_at, [KeyError("nothing foreseen")]
+
+        def append_at(position: int, pcm: Pcm) -> None:
+            if faults:
+                raise faults.pop()
+            real(position, pcm)
+
+        monkeypatch.setattr(line.intake, "append_at", append_at)
+        await asyncio.sleep(3)  # a pause: the timer alone hands on and fills up
+        assert not faults
+        heard = line.intake.position
+
+        await line.send(25)
+        await asyncio.sleep(0.2)
+        assert line.intake.position > heard + 6_000
+
+    before = FAULTS.counts().get("call sound", 0)
+    play(story)
+    assert FAULTS.counts()["call sound"] == before + 1

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from orchestrator.buffers.views import MAX_VIEWS
 from orchestrator.errors import Overloaded
 from orchestrator.transports.tracks import (
     FRAME_BYTES,
@@ -85,6 +86,25 @@ def test_responses_are_bounded_too() -> None:
         queue.play(str(number), sound(1))
     with pytest.raises(Overloaded):
         queue.play("one more", sound(1))
+
+
+def test_playout_queue_is_bounded_in_pieces_too() -> None:
+    """Sound in the smallest pieces is refused beyond their number, long before its seconds are too many; nothing of
+    the refused one is queued, and what there is is played and drained as ever."""
+    queue = PlayoutQueue(limit_s=120)
+    for _ in range(MAX_VIEWS):
+        queue.play("a", sound(1))
+    held_s = queue.queued_s
+    with pytest.raises(Overloaded):
+        queue.play("a", sound(1))
+    assert queue.queued_s == held_s
+    queue.finish("a")
+    frames = 0
+    while "a" not in queue.take().drained:
+        frames += 1
+    assert frames == -(-MAX_VIEWS // 480)
+    assert queue.played_samples("a") == MAX_VIEWS
+    assert queue.is_idle
 
 
 def test_a_flush_drops_everything_and_what_it_dropped_never_drains() -> None:

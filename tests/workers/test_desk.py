@@ -6,9 +6,9 @@ from itertools import count
 import pytest
 
 from modalities.errors import EndpointFailed, ModalityError
-from orchestrator.errors import Overloaded
+from orchestrator.errors import InvalidState, Overloaded
 from orchestrator.scheduling.work import Failed, Report, Transcribed, Understand
-from orchestrator.workers.desk import Desk, Tell, Wanted, attempt
+from orchestrator.workers.desk import MOST_TASKS, Desk, Tell, Wanted, attempt
 from orchestrator.workers.frames import Task, Worked
 
 
@@ -61,6 +61,15 @@ def test_desk_hands_out_batches_or_single_tasks() -> None:
         desk.add(_tasks("c"))
     assert [together.take() for _ in range(2)] == [_tasks("a", "b"), _tasks("c")]
     assert [apart.take() for _ in range(3)] == [_tasks("a"), _tasks("b"), _tasks("c")]
+
+
+def test_desk_that_is_full_passes_no_task_over() -> None:
+    """As many as a worker may hold at one time; one more is our own fault and is said, and what lies there stays."""
+    desk = Desk(batches=False)
+    desk.add(_tasks(*map(str, range(MOST_TASKS))))
+    with pytest.raises(InvalidState):
+        desk.add(_tasks("one more"))
+    assert [desk.take()[0].job_id for _ in range(MOST_TASKS)] == list(map(str, range(MOST_TASKS)))
 
 
 def test_desk_cancel_counts_only_for_tasks_that_are_here() -> None:

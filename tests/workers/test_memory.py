@@ -106,13 +106,11 @@ def test_torch_share_is_of_the_device_that_is_worked_on(monkeypatch: pytest.Monk
     assert torch_share() == pytest.approx(0.9)
 
 
-@pytest.mark.parametrize(
-    "cuda", [None, SimpleNamespace(), _FakeCuda(initialized=False), _FakeCuda(broken=True)]
-)
+@pytest.mark.parametrize("cuda", [None, SimpleNamespace(), _FakeCuda(initialized=False)])
 def test_torch_share_is_none_where_torch_works_on_no_device(
     monkeypatch: pytest.MonkeyPatch, cuda: object
 ) -> None:
-    """Half imported, without devices, not at work yet, or its device gone: no share, and no error."""
+    """Half imported, without devices, or not at work yet: no share, and no error."""
     _torch(monkeypatch, cuda)
     assert torch_share() is None
 
@@ -169,13 +167,12 @@ def test_memory_gauge_looks_at_the_accelerator_first(monkeypatch: pytest.MonkeyP
     assert gauge.share == pytest.approx(0.9)
 
 
-@pytest.mark.parametrize("module", [None, _FakeNvml({}, broken=True)])
 def test_memory_gauge_without_nvml_says_so_once(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, module: ModuleType | None
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Not installed or not working: one line in the log, and the budget counts from then on."""
+    """Not installed: one line in the log, and the budget counts from then on."""
     monkeypatch.setattr(memory, "uses_cuda", lambda: True)
-    monkeypatch.setitem(sys.modules, "pynvml", module)  # None: as if it were not installed
+    monkeypatch.setitem(sys.modules, "pynvml", None)  # as if it were not installed
     gauge = MemoryGauge(4 * resources_of(os.getpid()).memory_bytes)
     for _ in range(3):
         gauge.look()
@@ -196,24 +193,55 @@ def test_gauge_asks_an_engine_that_tells() -> None:
     assert gauge.share > 1
 
 
-def test_memory_gauge_goes_on_looking_after_a_look_that_failed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A driver that fails once leaves no old share behind, and the next look tells again."""
-    gauge, shares = memory.MemoryGauge(0), iter([0.97, None, 0.5])
+class _Odd(Exception):
+    """What some library raises."""
+
+
+def _run(gauge: MemoryGauge, looks: int, monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Runs a gauge for so many looks; returns the share after each."""
     seen: list[float] = []
+
+    def pause(_: float) -> None:
+        seen.append(gauge.share)
+        if len(seen) == looks:
+            raise SystemExit
+
+    monkeypatch.setattr("orchestrator.workers.memory.time.sleep", pause)
+    with pytest.raises(SystemExit):
+        gauge.run()
+    return seen
+
+
+@pytest.mark.parametrize(
+    "fault", [RuntimeError, OSError, AssertionError, AttributeError, ZeroDivisionError, _Odd]
+)
+def test_memory_gauge_goes_on_looking_after_looks_that_failed(
+    fault: type[Exception], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Whatever a driver raises leaves no old share behind, is told once, and the next look tells again."""
+    shares = iter([0.97, None, None, 0.5])
 
     def share() -> float:
         found = next(shares)
         if found is None:
-            raise RuntimeError("the driver failed")
+            raise fault("the driver failed")
         return found
 
-    def pause(_: float) -> None:
-        seen.append(gauge.share)
-        if len(seen) == 3:
-            raise SystemExit
-
     monkeypatch.setattr(memory, "_told", share)
-    monkeypatch.setattr("orchestrator.workers.memory.time.sleep", pause)
-    with pytest.raises(SystemExit):
-        gauge.run()
-    assert seen == [0.97, memory.UNKNOWN, 0.5]
+    assert _run(MemoryGauge(0), 4, monkeypatch) == [0.97, UNKNOWN, UNKNOWN, 0.5]
+    assert [record.levelname for record in caplog.records] == ["ERROR"]
+
+
+def test_memory_gauge_knows_nothing_while_a_device_does_not_tell(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The budget is no answer for an accelerator that fails; once NVML and torch work again they are asked again."""
+    monkeypatch.setattr(memory, "uses_cuda", lambda: True)
+    nvml = _FakeNvml({os.getpid(): 2}, broken=True)
+    monkeypatch.setitem(sys.modules, "pynvml", nvml)
+    gauge = MemoryGauge(4 * resources_of(os.getpid()).memory_bytes)
+    assert _run(gauge, 2, monkeypatch) == [UNKNOWN, UNKNOWN]
+    nvml._broken = False
+    assert _run(gauge, 1, monkeypatch) == [pytest.approx(0.3)]
+    _torch(monkeypatch, _FakeCuda(broken=True))
+    assert _run(gauge, 1, monkeypatch) == [UNKNOWN]
+    _torch(monkeypatch, _FakeCuda())
+    assert _run(gauge, 1, monkeypatch) == [pytest.approx(0.9)]

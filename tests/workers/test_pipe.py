@@ -117,21 +117,33 @@ def test_pipe_noise_ends_it() -> None:
     assert "no frame" in ended[0]
 
 
-def test_pipe_to_a_worker_that_does_not_read_ends() -> None:
-    """What is sent waits for the worker within a bound; beyond it the worker is given up, with the reason."""
-    ended: list[str] = []
-    pipe = Pipe(lambda message: None, ended.append, most_unread=5 * CHUNK_BYTES)
-    transport = _Transport(pipe, slow=True)
-    pipe.connection_made(transport)
-    clip = Run((Task("j", Transcribe(0, 0, audio=bytes(3 * CHUNK_BYTES))),))
-    pipe.send(clip)
-    assert ended == []
-    pipe.send(clip)
-    assert transport.aborted
-    assert ended == ["does not read what it is sent"]
-    assert pipe._unread.held == 0
-    pipe.connection_lost(None)
-    assert len(ended) == 1
+@pytest.mark.parametrize("closed", [False, True])
+def test_pipe_to_a_worker_that_does_not_read_ends(closed: bool) -> None:
+    """What is sent waits for the worker within a bound; beyond it the worker is given up, with the reason. Whoever
+    sends hears of it after what it is doing, once, and not at all if it closes the pipe meanwhile."""
+
+    async def main() -> None:
+        ended: list[str] = []
+        pipe = Pipe(lambda message: None, ended.append, most_unread=5 * CHUNK_BYTES)
+        transport = _Transport(pipe, slow=True)
+        pipe.connection_made(transport)
+        clip = Run((Task("j", Transcribe(0, 0, audio=bytes(3 * CHUNK_BYTES))),))
+        pipe.send(clip)
+        assert ended == []
+        for _ in range(3):
+            pipe.send(clip)
+        assert transport.aborted
+        assert ended == []
+        if closed:
+            pipe.close()
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert ended == ([] if closed else ["does not read what it is sent"])
+        assert pipe._unread.held == 0
+        pipe.connection_lost(None)
+        assert len(ended) == (not closed)
+
+    asyncio.run(main())
 
 
 @pytest.mark.parametrize("loops", [asyncio.new_event_loop, uvloop.new_event_loop])

@@ -12,6 +12,7 @@ from modalities.audio.phrase_end import PhraseEnd
 from modalities.ports import Pcm
 from orchestrator.buffers.audio import SpeechBuffer
 from orchestrator.buffers.ring import Overrun
+from orchestrator.observability.faults import FAULTS
 from orchestrator.sessions.intake import DeliverProbabilities
 from orchestrator.workers.voice_activity import MOST_EXTENTS, MOST_WINDOWS_A_TICK, VoiceActivity
 
@@ -276,5 +277,36 @@ def test_voice_activity_hears_a_tone_as_no_speech_with_the_real_model() -> None:
         service.close()
         assert len(found) == 30
         assert max(found[5:]) < 0.5
+
+    asyncio.run(main())
+
+
+def test_voice_activity_of_others_goes_on_though_one_session_fails_over_its_answer() -> None:
+    """One session raises at every answer, first in every batch: the other hears all of its windows."""
+
+    class Broken(Exception):
+        """Nothing foreseen."""
+
+    async def main() -> None:
+        before = FAULTS.counts().get("voice detection", 0)
+        service = VoiceActivity(CountingDetector())
+        got: list[int] = []
+
+        def broken(first: int, heard: tuple[float, ...], ends: tuple[PhraseEnd, ...] = ()) -> None:
+            raise Broken
+
+        one = Mouth(service, broken)
+        other = Mouth(
+            service,
+            lambda first, probabilities, ends=(): got.extend(range(first, first + len(probabilities))),
+        )
+        for first in range(0, 40, 2):
+            one.push(first, numbered(first, 2))
+            other.push(first, numbered(first, 2))
+            async with asyncio.timeout(60):
+                await judged(one, other)
+        assert got == list(range(40))
+        assert FAULTS.counts()["voice detection"] > before
+        service.close()
 
     asyncio.run(main())
