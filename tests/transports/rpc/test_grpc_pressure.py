@@ -147,8 +147,12 @@ def test_message_over_the_bound_ends_the_call_and_not_the_server() -> None:
     async def test(running: Running) -> None:
         options = (("grpc.max_send_message_length", -1),)
         async with grpc.aio.insecure_channel(f"127.0.0.1:{running.port}", options=options) as channel:
-            get: Any = channel.unary_unary("/chorale.v1.Sessions/Get")
-            assert (await refused(get(b"\x0a\x80\x80\x50" + b"x" * 2**20)))[0] == "INVALID_ARGUMENT"
+            send: Any = channel.unary_unary("/chorale.v1.Sessions/Send")
+            big = pb.SendRequest(sound=b"x" * 2**20).SerializeToString()
+            assert (await refused(send(big)))[:2] == (
+                "INVALID_ARGUMENT",
+                "A request has at most 1048576 bytes.",
+            )
             talk: Any = channel.stream_stream("/chorale.v1.Sessions/Converse")()
             await talk.write(b"x" * 22_100_000)
             assert (await refused(talk.read()))[0] == "RESOURCE_EXHAUSTED"
