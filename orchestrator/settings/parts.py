@@ -19,6 +19,7 @@ from orchestrator.sessions.rules import DEFAULT_INSTRUCTIONS, SessionRules
 from orchestrator.settings.agreement import consistency_rules
 from orchestrator.settings.schema import Flow, IceServer, Quota, Server, Settings
 from orchestrator.transports import call
+from orchestrator.transports.pace import Rate
 from orchestrator.transports.rpc.door import GrpcOptions
 from orchestrator.transports.server import ServerOptions
 from orchestrator.wire.session import Session
@@ -154,6 +155,12 @@ def grpc_options(server: Server) -> GrpcOptions | None:
         certificate=server.tls.cert if server.tls else None,
         certificate_key=server.tls.key if server.tls else None,
     )
+
+
+def rate(settings: Settings) -> Rate:
+    """Returns what one link may send."""
+    inbound = settings.inbound
+    return Rate(inbound.events_per_s, inbound.bytes_per_s, inbound.burst_bytes, inbound.excess_s)
 
 
 def recording_settings(settings: Settings) -> RecordingSettings | None:

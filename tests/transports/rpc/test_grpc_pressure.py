@@ -9,6 +9,7 @@ import grpc
 import pytest
 
 from orchestrator.sessions.links import LoggedEvent
+from orchestrator.transports.pace import Rate
 from orchestrator.transports.rpc import grpc_server, link, service
 from orchestrator.transports.rpc.door import GrpcOptions
 from orchestrator.transports.rpc.v1 import chorale_pb2 as pb
@@ -105,6 +106,30 @@ def test_stream_is_read_no_further_while_its_session_has_no_room() -> None:
             saying.cancel()
 
     against(test)
+
+
+def test_stream_that_says_too_much_is_read_more_slowly_and_then_ended() -> None:
+    """Over its rate it is held back; a client that does not let up is sent away, its session stays."""
+    rate = Rate(events_per_s=10, bytes_per_s=1e9, burst_bytes=10**9, excess_s=0.5)
+
+    async def test(running: Running) -> None:
+        async with running.converse() as talk:
+            await talk.open()
+            session = running.session
+
+            async def shout() -> None:
+                while True:
+                    await talk.say("response.cancel")
+
+            shouting = asyncio.ensure_future(shout())
+            name, text, _ = await refused(_to_the_end(talk.call))
+            assert (name, "too much" in text) == ("RESOURCE_EXHAUSTED", True)
+            assert 5 <= len(session.submitted) <= 20
+            assert session.ended is None
+            shouting.cancel()
+            await asyncio.gather(shouting, return_exceptions=True)
+
+    against(test, lambda: build(rate=rate))
 
 
 def test_sound_is_read_no_further_while_the_detector_is_behind() -> None:
