@@ -20,6 +20,7 @@ from orchestrator.settings.agreement import consistency_rules
 from orchestrator.settings.quotas import quotas_of
 from orchestrator.settings.schema import Flow, IceServer, Server, Settings
 from orchestrator.transports import call
+from orchestrator.transports.pace import Rate
 from orchestrator.transports.rpc.door import GrpcOptions
 from orchestrator.transports.server import ServerOptions
 from orchestrator.wire.session import Session
@@ -151,6 +152,12 @@ def grpc_options(server: Server) -> GrpcOptions | None:
         certificate=server.tls.cert if server.tls else None,
         certificate_key=server.tls.key if server.tls else None,
     )
+
+
+def rate(settings: Settings) -> Rate:
+    """Returns what one link may send."""
+    inbound = settings.inbound
+    return Rate(inbound.events_per_s, inbound.bytes_per_s, inbound.burst_bytes, inbound.excess_s)
 
 
 def recording_settings(settings: Settings) -> RecordingSettings | None:
