@@ -212,8 +212,8 @@ class CuttingRelay:
                 up.cancel()
                 await asyncio.wait([up])
                 to_server.transport.abort()
-        except OSError:
-            pass  # one end is gone; so is the other, now
+        except (OSError, asyncio.CancelledError):
+            pass  # one end is gone, or the relay; so is the other end, now
         finally:
             if self._chance.random() < 0.5:
                 writer.transport.abort()
