@@ -33,6 +33,9 @@ from orchestrator.transports.webrtc import CallDoor
 from orchestrator.transports.websocket import WebSocketDoor
 from orchestrator.workers.voice_activity import VoiceActivity
 
+PACE_S = 0.000_5
+"""Between two words of a reply."""
+
 SLOTS = 8
 SENTENCE_DELTAS = 20
 RATE_HZ = 24_000
