@@ -50,7 +50,7 @@ class CallDoor:
         a bad offer, `Overloaded`, `SessionClosed`; then, and when cancelled, nothing of the call is left."""
         offer = read_offer(offer_sdp)
         call_id, session = self._directory.open_call(request, None if back is None else back.session)
-        call = Call(call_id, session, offer, self._settings, self._clock, self._gone, back)
+        call = Call(call_id, session, offer, self._settings, self._clock, self._gone, back, self._settle)
         self._calls[call_id] = call
         try:
             return call_id, await call.answer()
@@ -69,6 +69,11 @@ class CallDoor:
     async def close(self) -> None:
         """Ends every call; returns when they are gone."""
         await asyncio.gather(*(call.close("the server is closing") for call in tuple(self._calls.values())))
+
+    def _settle(self, session: SessionPort) -> None:
+        for call in self._calls.values():
+            if call.session is session:
+                call.settle()
 
     def _gone(self, call: Call) -> None:
         self._calls.pop(call.id, None)
