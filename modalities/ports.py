@@ -133,14 +133,24 @@ class Scorer(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Image:
+    """An image as a data URI, PNG or JPEG. `detail`: auto, low, high, or nothing said."""
+
+    url: str = field(repr=False)
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class ChatMessage:
     """One entry of a prompt. `role`: system, user, assistant or tool. `tool_calls` belong to assistant entries,
-    `tool_call_id` to tool entries (the output of that call)."""
+    `tool_call_id` to tool entries (the output of that call). `images`, behind the words of a user, are for models that
+    see; others are given none."""
 
     role: str
     content: str = ""
     tool_calls: tuple["ToolCall", ...] = ()
     tool_call_id: str | None = None
+    images: tuple[Image, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -279,6 +279,8 @@ def _retry_after_s(fault: Any) -> float | None:  # the library's status error
 
 def _message(message: ChatMessage) -> dict[str, Any]:
     entry: dict[str, Any] = {"role": message.role, "content": message.content}
+    if message.images:
+        entry["content"] = _parts(message)
     if message.tool_calls:
         entry["content"] = message.content or None
         entry["tool_calls"] = [
@@ -292,6 +294,19 @@ def _message(message: ChatMessage) -> dict[str, Any]:
     if message.tool_call_id is not None:
         entry["tool_call_id"] = message.tool_call_id
     return entry
+
+
+def _parts(message: ChatMessage) -> list[dict[str, Any]]:
+    """Returns the words and the images of a message as parts of its content."""
+    words = [{"type": "text", "text": message.content}] if message.content else []
+    images = [
+        {
+            "type": "image_url",
+            "image_url": {"url": image.url} | ({"detail": image.detail} if image.detail else {}),
+        }
+        for image in message.images
+    ]
+    return words + images
 
 
 def _tools(tools: Sequence[Tool]) -> list[dict[str, Any]]:

@@ -163,6 +163,8 @@ class ScriptedLanguageModel:
         if messages and messages[-1].role == "tool":
             return f"The result is {messages[-1].content}"
         words = _last_user_words(messages)
+        if seen := sum(len(message.images) for message in messages):
+            words = f"{words} [{seen} images]".strip()
         found = next((reply for key, reply in self._script.replies.items() if _stand_in(key, words)), None)
         return self._script.default.replace("{words}", words) if found is None else found
 

@@ -24,6 +24,8 @@ MOST_RATIOS = 64
 _FIRST_RATIO = 0.5
 _MARGIN = 1.25
 _LEAST_BYTES = 64
+_IMAGE_BYTES = 4_000
+"""What an image counts for: a thousand tokens, about."""
 _CHARACTERS_PER_TOKEN = 3
 
 
@@ -97,7 +99,9 @@ class Charge:
 def _bytes_of(work: Reply) -> int:
     """Returns the bytes of what a model reads for a reply."""
     messages = sum(
-        len(one.content.encode()) + sum(len(call.arguments.encode()) for call in one.tool_calls)
+        len(one.content.encode())
+        + _IMAGE_BYTES * len(one.images)
+        + sum(len(call.arguments.encode()) for call in one.tool_calls)
         for one in work.messages
     )
     tools = sum(len(str(tool).encode()) for tool in work.tools)

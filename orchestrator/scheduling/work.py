@@ -27,13 +27,23 @@ class CallSpec(Struct, frozen=True):
     arguments: str
 
 
+class Picture(Struct, frozen=True, omit_defaults=True):
+    """An image that a model is to see. In a session's heart it is a `name` alone; the runner fills its data URI in as
+    `url`. `detail` is the client's: auto, low or high."""
+
+    name: str
+    detail: str = ""
+    url: str = ""
+
+
 class PromptMessage(Struct, frozen=True, omit_defaults=True):
-    """One entry of a prompt: role system, user, assistant or tool."""
+    """One entry of a prompt: role system, user, assistant or tool. Images stand behind the words."""
 
     role: str
     content: str = ""
     tool_calls: tuple[CallSpec, ...] = ()
     tool_call_id: str | None = None
+    images: tuple[Picture, ...] = ()
 
 
 class Transcribe(Struct, frozen=True, tag="transcribe", omit_defaults=True):

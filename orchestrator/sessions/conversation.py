@@ -8,15 +8,17 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from msgspec import structs
+from msgspec import UNSET, structs
 
 from modalities.text.facts.standing import as_corrected
 from orchestrator.errors import WireError
-from orchestrator.scheduling.work import CallSpec, PromptMessage
+from orchestrator.scheduling.work import CallSpec, Picture, PromptMessage
 from orchestrator.wire.items import (
+    HELD_IMAGE,
     FunctionCall,
     FunctionCallOutput,
     InputAudio,
+    InputImage,
     InputText,
     Item,
     Message,
@@ -30,6 +32,10 @@ BLOCKS = 4
 """A conversation that is too long for prompts loses its old end in blocks, each this part of what a prompt may hold. In
 between, prompts begin alike, and what a model has computed of one serves the next; were items to leave one by one, no
 prompt would begin as the one before."""
+
+
+_IMAGE_CHARACTERS = 1_500
+"""What an image takes of a prompt: so that all that are held fit in beside words."""
 
 
 @dataclass(slots=True)
@@ -52,6 +58,8 @@ class Entry:
     heard: str | None = None
     response_id: str | None = None
     offset: int = 0
+    unseen: bool = False
+    """Its images are held no longer."""
     changed: Callable[[], None] | None = field(default=None, repr=False, compare=False)
     """Told of every change, by the conversation that holds it."""
 
@@ -288,7 +296,7 @@ def _whole_blocks(entries: list[Entry], cut: Entry, block: int) -> list[Entry]:
 
 def _length(entry: Entry) -> int:
     """Length as a prompt counts it: a model's template adds to every message."""
-    return len(words_of(entry)) + 16
+    return len(words_of(entry)) + 16 + _IMAGE_CHARACTERS * len(pictures_of(entry))
 
 
 def words_of(entry: Entry) -> str:
@@ -307,6 +315,18 @@ def words_of(entry: Entry) -> str:
             return item.arguments
         case FunctionCallOutput():
             return item.output
+
+
+def pictures_of(entry: Entry) -> tuple[Picture, ...]:
+    """Returns the images of an item that a model is to see."""
+    item = entry.item
+    if entry.left_out or entry.unseen or not isinstance(item, Message):
+        return ()
+    return tuple(
+        Picture(part.image_url, "" if part.detail is UNSET else part.detail)
+        for part in item.content
+        if isinstance(part, InputImage) and part.image_url.startswith(HELD_IMAGE)
+    )
 
 
 def _words_of_part(part: object) -> str:
@@ -333,12 +353,14 @@ def as_prompt(instructions: str, entries: list[Entry]) -> tuple[PromptMessage, .
         item = entry.item
         match item:
             case Message():
-                words = words_of(entry)
-                if not words.strip():
+                words, images = words_of(entry), pictures_of(entry)
+                if not words.strip() and not images:
                     continue
                 if messages and item.role == "user" and messages[-1].role == "user":
-                    words = f"{messages.pop().content}\n{words}"
-                messages.append(PromptMessage(role=item.role, content=words))
+                    before = messages.pop()
+                    words = "\n".join(one for one in (before.content, words) if one)
+                    images = before.images + images
+                messages.append(PromptMessage(role=item.role, content=words, images=images))
             case FunctionCall():
                 if item.call_id not in answered or item.status == "incomplete":
                     continue  # endpoints refuse a call without its output

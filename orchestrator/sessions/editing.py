@@ -12,11 +12,20 @@ from orchestrator.sessions.events import ClientSaid
 from orchestrator.sessions.listening import Listener
 from orchestrator.sessions.observing import Source, given_tokens, written
 from orchestrator.sessions.outbound import Outbound
+from orchestrator.sessions.pictures import Seen, names_of
 from orchestrator.sessions.states import Ear
 from orchestrator.sessions.turns import TurnWindow
 from orchestrator.wire import client
 from orchestrator.wire import server as wire
-from orchestrator.wire.items import OBJECT, FunctionCallOutput, InputAudio, InputText, Item, Message
+from orchestrator.wire.items import (
+    OBJECT,
+    FunctionCallOutput,
+    InputAudio,
+    InputImage,
+    InputText,
+    Item,
+    Message,
+)
 from orchestrator.wire.session import Session
 
 _MOST_TYPED = 4
@@ -46,6 +55,7 @@ class Editor:
         self._checker = checker
         self._sent: dict[str, int] = {}
         self._clips: dict[str, str] = {}
+        self._seen = Seen(out)
         self._captions = 0
 
     # -- items ------------------------------------------------------------------------------------------------------
@@ -66,6 +76,7 @@ class Editor:
             self._interrupt(sent)
         item, clip = without_name(structs.replace(item, id=item_id, object=OBJECT, status="completed"))
         entry = self._add(item, sent, clip is not None, event.previous_item_id)
+        self._seen.added(entry)
         if clip is not None:
             self._clips[item_id] = clip
             self._listener.transcribe_clip(item_id, clip, None)
@@ -140,13 +151,15 @@ class Editor:
         known = self._conversation.remove(item_id) or self._conversation.taken_back(item_id) is not None
         if not known:
             raise WireError("item_delete_invalid_item_id", f"There is no item '{item_id}'", "item_id")
+        self._seen.removed(item_id)
         self._out.emit(wire.ItemDeleted(item_id))
 
     # -- what ends ----------------------------------------------------------------------------------------------------
 
     def refused(self, event: client.CreateItem) -> None:
-        """An item was not taken: its sound goes."""
+        """An item was not taken: its sound goes, and its images."""
         self._forget(without_name(event.item)[1])
+        self._seen.refused(names_of(event.item))
 
     def transcribed(self, item_id: str) -> None:
         """The sound of an item is not needed any more."""
@@ -207,6 +220,9 @@ def _is_typed(item: Item) -> bool:
     return (
         isinstance(item, Message)
         and item.role == "user"
-        and any(isinstance(part, InputText) and part.text.strip() for part in item.content)
+        and any(
+            isinstance(part, InputImage) or (isinstance(part, InputText) and part.text.strip())
+            for part in item.content
+        )
         and not any(isinstance(part, InputAudio) and part.transcript is None for part in item.content)
     )

@@ -81,6 +81,13 @@ class ForgetClip:
 
 
 @dataclass(frozen=True, slots=True)
+class ForgetPicture:
+    """A stored image is in no prompt any more."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class NoteTurn:
     """Log how long the stages of an answer to a spoken turn took."""
 
@@ -114,6 +121,7 @@ Effect = (
     | ResumePlayout
     | FlushPlayout
     | ForgetClip
+    | ForgetPicture
     | NoteTurn
     | CloseLink
     | CloseLinks

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 
 from orchestrator.buffers.output_log import OutputLog
 from orchestrator.errors import Overloaded
+from orchestrator.sessions.effects import FinishPlayout, FlushPlayout
 from orchestrator.sessions.links import Link, LogEntry, LoggedAudio, Playout
 
 log = logging.getLogger("chorale.session")
@@ -55,15 +56,13 @@ class Playouts:
                 at += len(pcm) // 2
         return at >= stop
 
-    def finish(self, response_id: str) -> None:
-        """No more sound of this response follows."""
+    def end(self, effect: FinishPlayout | FlushPlayout) -> None:
+        """No more sound of a response follows; or all that is queued is dropped at once."""
         for playout in self._all():
-            playout.finish(response_id)
-
-    def flush(self) -> None:
-        """Drops what is queued at once."""
-        for playout in self._all():
-            playout.flush()
+            if isinstance(effect, FinishPlayout):
+                playout.finish(effect.response_id)
+            else:
+                playout.flush()
 
     def played_samples(self, response_id: str) -> tuple[int, ...]:
         """How much of a response each track has played, with what was played before it came, in 24 kHz samples."""

@@ -52,6 +52,7 @@ class SessionRules:
     early_replies: whether recognition and replies begin in the silence that may end a turn.
     drain_us: how long work in flight may take to settle once the session is to close.
     abandoned_us: how long a reply goes on to be made once nobody is there to get it; 0: to its end.
+    images: whether the language model sees images.
     gives_way: a sentence that is refused its sound, or does not get it in time, stays text and its reply goes on; what
     was left out for want of room is told. Off: the reply fails.
     """
@@ -75,6 +76,7 @@ class SessionRules:
     speak_within_us: int = 60 * US_PER_S
     max_items: int = 2_000
     speech_output: bool = True
+    images: bool = False
     early_replies: bool = True
     consistency: ConsistencyRules = field(default_factory=ConsistencyRules)
 

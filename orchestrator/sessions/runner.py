@@ -21,12 +21,13 @@ from orchestrator.sessions import effects as do
 from orchestrator.sessions import events as on
 from orchestrator.sessions.alarm import Alarm
 from orchestrator.sessions.askers import Askers
-from orchestrator.sessions.clip_reading import without_sound
+from orchestrator.sessions.clip_reading import without_content
 from orchestrator.sessions.clips import ClipStore
 from orchestrator.sessions.holdings import Holdings, RunnerStatistics
 from orchestrator.sessions.inbox import TURN_US, Inbox
 from orchestrator.sessions.intake import Detector, SpeechIntake
 from orchestrator.sessions.links import Link, LinkKind, LogEntry
+from orchestrator.sessions.pictures import PictureStore
 from orchestrator.sessions.pieces import Pieces
 from orchestrator.sessions.playouts import Playouts
 from orchestrator.sessions.rules import SessionRules
@@ -81,11 +82,19 @@ class SessionRunner:
         self._alarm = Alarm(self._now, lambda: self._inbox.put_nowait(on.TimePassed()))
         self._pieces = Pieces()
         self._writing = Writing(view.id, secret, self._log, self._pieces)
-        self._clips = ClipStore()
+        self._clips, self._pictures = ClipStore(), PictureStore(rules.images)
         self._intake = SpeechIntake(detector, int(rules.buffer_s * 16_000), self._now, self._inbox.put_nowait)
         self._tap = recorder.open(view, rules, event_tag(view.id), secret) if recorder is not None else None
         self._intake.tap = self._tap
-        self._jobs = Submitting(view.id, dispatcher, self._intake, self._clips, self._origin, self._answer)
+        self._jobs = Submitting(
+            view.id,
+            dispatcher,
+            self._intake,
+            self._clips,
+            self._pictures,
+            self._origin,
+            self._inbox.put_nowait,
+        )
         self._watch = TurnWatch(view.id, int(rules.tier), self._origin, (instrument or Silent()).turn, remote)
         self._store = store or OutputStore(log_bounds[1])
         self._store.detached(view.id)
@@ -154,7 +163,7 @@ class SessionRunner:
         sent = max(0, self._now() - age_us)
         if isinstance(event, CreateItem):
             try:
-                event = await without_sound(event, self._clips, self._tap)
+                event = await without_content(event, self._clips, self._pictures, self._tap)
             except WireError as error:
                 self.refuse(link_id, error, event.event_id)
                 return
@@ -224,17 +233,13 @@ class SessionRunner:
             self._tap.close()
         self._pieces.clear()
         self._clips.clear()
+        self._pictures.clear()
 
     def statistics(self) -> RunnerStatistics:
-        return RunnerStatistics(
-            links=len(self._links),
-            log=self._log.statistics(),
-            inbox=self._inbox.statistics(),
-            pieces=len(self._pieces),
-            clip_bytes=self._clips.held_bytes,
-            dropped_windows=self._intake.dropped_windows,
-            early=replace(self._heart.early),
-        )
+        held, clip_bytes = len(self._pieces), self._clips.held_bytes + self._pictures.held_bytes
+        log, inbox, dropped = self._log.statistics(), self._inbox.statistics(), self._intake.dropped_windows
+        early = replace(self._heart.early)
+        return RunnerStatistics(len(self._links), log, inbox, held, clip_bytes, dropped, early)
 
     def add_to(self, sums: Holdings) -> None:
         """Adds what the session holds now, and what it has let go: cheap, for a thousand sessions at each scrape."""
@@ -244,7 +249,7 @@ class SessionRunner:
         sums.ring_capacity += intake.capacity
         sums.detector_windows += intake.backlog
         sums.inbox_events += self._inbox.held
-        sums.clip_bytes += self._clips.held_bytes
+        sums.clip_bytes += self._clips.held_bytes + self._pictures.held_bytes
         sums.spoken_pieces += len(self._pieces)
         sums.log_events += log.last - log.first + 1
         sums.log_bytes += log.size
@@ -340,17 +345,17 @@ class SessionRunner:
             case do.Cancel():
                 self._dispatcher.cancel(effect.job_id)
                 self._pieces.forget(effect.job_id)
-            case do.FinishPlayout():
-                self._playouts.finish(effect.response_id)
+            case do.FinishPlayout() | do.FlushPlayout():
+                self._playouts.end(effect)
             case do.ResumePlayout():
                 if not self._playouts.resume(effect.response_id, effect.start, effect.stop):
                     self._inbox.put_nowait(on.PlayoutLost(effect.response_id))
-            case do.FlushPlayout():
-                self._playouts.flush()
             case do.NoteTurn(times=times):
                 log.info("turn", extra={"session": self.id, **times.stages_ms(), "early": times.early})
             case do.ForgetClip():
                 self._clips.forget(effect.clip)
+            case do.ForgetPicture():
+                self._pictures.forget(effect.name)
             case do.CloseLink():
                 if (link := self._links.pop(effect.link_id, None)) is not None:
                     link.close(effect.code, effect.reason)
@@ -372,9 +377,6 @@ class SessionRunner:
             self._go_straight(event)
         else:
             self._inbox.put_nowait(event)
-
-    def _answer(self, report: Report) -> None:
-        self._inbox.put_nowait(on.ReportCame(report))
 
     def _go_straight(self, event: on.ReportCame) -> None:
         now = self._now()

@@ -52,6 +52,7 @@ def registry_settings(settings: Settings) -> RegistrySettings:
         max_utterance_s=sessions.max_utterance_s,
         buffer_s=sessions.buffer_s,
         speech_output=speaks,
+        images=settings.workers.llm.images,
         early_replies=sessions.early_replies,
         consistency=consistency_rules(settings),
     )

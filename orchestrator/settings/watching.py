@@ -16,6 +16,7 @@ from orchestrator.scheduling.dispatcher import Dispatcher
 from orchestrator.sessions.clips import MAX_CLIP_BYTES
 from orchestrator.sessions.inbox import MOST_EVENTS
 from orchestrator.sessions.intake import MOST_WINDOWS
+from orchestrator.sessions.pictures import MAX_PICTURE_BYTES
 from orchestrator.sessions.registry import Registry
 from orchestrator.settings.parts import queue_bounds
 from orchestrator.settings.schema import Settings
@@ -90,7 +91,7 @@ def watch_server(telemetry: "Telemetry", parts: ServerParts, settings: Settings)
         sessions.total_log_bytes,
         MOST_EVENTS,
         MOST_WINDOWS,
-        MAX_CLIP_BYTES,
+        MAX_CLIP_BYTES + MAX_PICTURE_BYTES,
     )
     telemetry.prepare(buffers.register_sessions(inventory, parts.registry, bounds))
     buffers.register_jobs(inventory, parts.dispatcher, queue_bounds(settings))

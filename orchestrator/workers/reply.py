@@ -6,6 +6,7 @@ from zlib import crc32
 
 from modalities.ports import (
     ChatMessage,
+    Image,
     LanguageModel,
     Prompt,
     ReplyDelta,
@@ -67,6 +68,7 @@ def prompt_of(work: Reply, job_id: str) -> Prompt:
             message.content,
             tuple(ToolCall(call.call_id, call.name, call.arguments) for call in message.tool_calls),
             message.tool_call_id,
+            tuple(Image(image.url, image.detail) for image in message.images),
         )
         for message in work.messages
     )

@@ -7,6 +7,7 @@ import pytest
 from modalities.ports import (
     ChatMessage,
     Completion,
+    Image,
     Prompt,
     ReplyDelta,
     TextDelta,
@@ -16,6 +17,7 @@ from modalities.ports import (
 )
 from orchestrator.scheduling.work import (
     CallSpec,
+    Picture,
     PromptMessage,
     Replied,
     Reply,
@@ -126,3 +128,12 @@ def test_prompt_seed_is_the_job_s_own() -> None:
     assert prompt_of(HELLO, "job_7").seed == seeds[7]
     assert len(set(seeds)) == 100
     assert all(seed is not None and 0 <= seed < 2**31 for seed in seeds)
+
+
+def test_prompt_has_the_images_of_the_job() -> None:
+    """As data URIs, with the client's wish for detail; their names stay with the server."""
+    images = (Picture("chorale:image:1", "low", "data:image/png;base64,AA"),)
+    prompt = prompt_of(Reply((PromptMessage("user", "Look", images=images),)), "job")
+    assert prompt.messages == (
+        ChatMessage("user", "Look", images=(Image("data:image/png;base64,AA", "low"),)),
+    )
