@@ -216,6 +216,15 @@ class TenantLimits:
             use.reserved += part.amount
         return Hold(taken)
 
+    def left(self, tenant: str, tier: int, now: int) -> dict[Resource, tuple[int, int, int]]:
+        """Returns of each quota of a tenant its limit, what is left of it, and in how long (µs) all of it is again."""
+        account = self._accounts.get((tenant, 0 if tenant in self._own else tier), {})
+        found = {}
+        for resource, quota in self.quotas_of(tenant, tier).items():
+            limiter = account.get(resource)
+            found[resource] = (quota.limit, *((quota.limit, 0) if limiter is None else limiter.left(now)))
+        return found
+
     def statistics(self) -> TenantStatistics:
         use = {key: replace(use) for key, use in self._use.items()}
         return TenantStatistics(len(self._accounts), self._forgotten, self._turned_away, use)

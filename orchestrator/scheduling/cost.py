@@ -7,14 +7,16 @@ write. Drafts, scores, understanding and speech cost nothing: the server makes t
 from collections import deque
 from collections.abc import Mapping
 from math import ceil
+from typing import Literal
 
 from msgspec import structs
 
+from orchestrator.clock import US_PER_S
 from orchestrator.flow.limiter import Refusal
 from orchestrator.flow.tenants import Hold, Quotas, TenantLimits, TenantStatistics
 from orchestrator.flow.token_limiter import Resource
 from orchestrator.scheduling.job import Job
-from orchestrator.scheduling.work import Replied, Reply, Report, Transcribe, Transcribed
+from orchestrator.scheduling.work import LimitLeft, Replied, Reply, Report, Transcribe, Transcribed
 
 BYTES_PER_MS = 32
 DEFAULT_OUTPUT_TOKENS = 1_024
@@ -27,6 +29,10 @@ _LEAST_BYTES = 64
 _IMAGE_BYTES = 4_000
 """What an image counts for: a thousand tokens, about."""
 _CHARACTERS_PER_TOKEN = 3
+_NAMES: Mapping[Resource, Literal["requests", "tokens"]] = {
+    Resource.REQUESTS: "requests",
+    Resource.LLM_TOKENS: "tokens",
+}
 
 
 class Costs:
@@ -72,6 +78,18 @@ class Costs:
                 hold.settle({Resource.LLM_TOKENS: spent}, now)
             case _:
                 hold.refund(now)
+
+    def with_limits(self, replied: Replied, tenant: str, tier: int, now: int) -> Replied:
+        """Returns the last report of a reply with what its tenant may still use."""
+        left = self._limits.left(tenant, tier, now)
+        if left.keys().isdisjoint(_NAMES):
+            return replied
+        limits = (
+            LimitLeft(name, *left[resource][:2], round(left[resource][2] / US_PER_S, 3))
+            for resource, name in _NAMES.items()
+            if resource in left
+        )
+        return structs.replace(replied, limits=tuple(limits))
 
     def set_own(self, own: Mapping[str, Quotas]) -> None:
         """Lets other tenants have quotas of their own (`TenantLimits.set_own`)."""

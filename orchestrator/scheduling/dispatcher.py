@@ -37,7 +37,7 @@ from orchestrator.scheduling.scheduler import Scheduler
 from orchestrator.scheduling.serving import Serving
 from orchestrator.scheduling.splice import ends_a_job
 from orchestrator.scheduling.tickets import Ticket, Tickets
-from orchestrator.scheduling.work import Failed, Report, WorkKind
+from orchestrator.scheduling.work import Failed, Replied, Report, WorkKind
 from orchestrator.scheduling.worker_ports import Workers
 
 log = logging.getLogger("chorale.flow")
@@ -219,6 +219,9 @@ class Dispatcher:
             self._scheduler.finish(report.job_id, now)
             ticket.settle(Permit.dropped if isinstance(told, Failed) else Permit.succeeded, now)
             self._note_end(ticket, told, now)
+            if isinstance(told, Replied) and self._costs is not None and ticket.charge is not None:
+                tenant, tier = self._tenants[ticket.session_id], ticket.charge.job.tier
+                told = self._costs.with_limits(told, tenant, tier, now)
             if ends_a_job(report):
                 self._instances.ended(worker_id, report, now, wanted=True)
             else:

@@ -227,14 +227,25 @@ class ReplyCall(Struct, frozen=True, tag="reply_call", omit_defaults=True):
     name: str | None = None
 
 
+class LimitLeft(Struct, frozen=True, array_like=True):
+    """What a tenant may still use of a quota, and in how many seconds all of it is there again."""
+
+    name: Literal["requests", "tokens"]
+    limit: int
+    remaining: int
+    reset_s: float
+
+
 class Replied(Struct, frozen=True, tag="replied", omit_defaults=True):
-    """A reply is complete. `finish_reason`: stop, length, tool_calls or cancelled."""
+    """A reply is complete. `finish_reason`: stop, length, tool_calls or cancelled. `limits` are put in by the
+    dispatcher, once the reply is booked; none where there are no quotas."""
 
     job_id: str
     finish_reason: str
     input_tokens: int = 0
     cached_tokens: int = 0
     output_tokens: int = 0
+    limits: tuple[LimitLeft, ...] = ()
 
 
 class SpeechPiece(Struct, frozen=True, tag="speech_piece", omit_defaults=True):

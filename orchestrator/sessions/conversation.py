@@ -13,6 +13,7 @@ from msgspec import UNSET, structs
 from modalities.text.facts.standing import as_corrected
 from orchestrator.errors import WireError
 from orchestrator.scheduling.work import CallSpec, Picture, PromptMessage
+from orchestrator.sessions.truncation import AUTO, Truncation, too_long
 from orchestrator.wire.items import (
     HELD_IMAGE,
     FunctionCall,
@@ -27,11 +28,6 @@ from orchestrator.wire.items import (
 )
 
 _TOMBSTONES = 256
-
-BLOCKS = 4
-"""A conversation that is too long for prompts loses its old end in blocks, each this part of what a prompt may hold. In
-between, prompts begin alike, and what a model has computed of one serves the next; were items to leave one by one, no
-prompt would begin as the one before."""
 
 
 _IMAGE_CHARACTERS = 1_500
@@ -78,12 +74,12 @@ class Conversation:
     """Keeps entries in order and finds them by id. Every method's cost depends on the distance from the end, not on
     the length of the session."""
 
-    def __init__(self, max_items: int = 2_000, prompt_chars: int = 24_000) -> None:
+    def __init__(self, max_items: int = 2_000, truncation: Truncation = AUTO) -> None:
         self._entries: list[Entry] = []
         self._by_id: dict[str, Entry] = {}
         self._gone: OrderedDict[str, Item] = OrderedDict()
         self._max_items = max_items
-        self._prompt_chars = prompt_chars
+        self._truncation = truncation
         self._offset = 0
         self.changes = 0
         """Counts what happened to any entry, or to their order: as long as it stands, prompts are what they were."""
@@ -232,10 +228,12 @@ class Conversation:
         elif item_id in self._gone:
             self._gone[item_id] = _cut(self._gone[item_id], heard)
 
-    def prompt(self, instructions: str, foreseen: Entry | None = None) -> tuple[PromptMessage, ...]:
-        """Returns the instructions and the newest items that fit `prompt_chars`, oldest first; with `foreseen` as it
-        will be once that entry has been added in its time's place. Older ones leave in blocks, `BLOCKS` of them
-        to a prompt, and what is left begins with a user's message, unless hardly a block fits.
+    def prompt(
+        self, instructions: str, foreseen: Entry | None = None, truncation: Truncation | None = None
+    ) -> tuple[PromptMessage, ...]:
+        """Returns the instructions and the newest items that fit a prompt, oldest first; with `foreseen` as it
+        will be once that entry has been added in its time's place. Older ones leave in blocks (`Truncation`), and
+        what is left begins with a user's message, unless hardly a block fits. Raises `WireError` where none may leave.
 
         Items without words (silence, unheard replies, speech still pending) are left out; the outputs of calls whose
         call fell off the edge too, since models refuse an answer to nothing.
@@ -245,15 +243,17 @@ class Conversation:
             at = self._place_by_time(foreseen)
             foreseen.offset = self._next_offset()
             entries = [*entries[:at], foreseen, *entries[at:]][-self._max_items :]
-        return as_prompt(instructions, self._newest(entries))
+        return as_prompt(instructions, self._newest(entries, truncation or self._truncation))
 
-    def _newest(self, entries: list[Entry]) -> list[Entry]:
-        budget = self._prompt_chars
+    def _newest(self, entries: list[Entry], truncation: Truncation) -> list[Entry]:
+        budget = truncation.characters
         chosen: list[Entry] = []
         for entry in reversed(entries):
             budget -= _length(entry)
+            if budget < 0 and truncation.share is None:
+                raise too_long(truncation)
             if budget < 0 and chosen:
-                return _whole_blocks(chosen[::-1], entry, max(1, self._prompt_chars // BLOCKS))
+                return _whole_blocks(chosen[::-1], entry, truncation.block)
             chosen.append(entry)
         return chosen[::-1]
 

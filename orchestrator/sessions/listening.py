@@ -26,6 +26,7 @@ from orchestrator.sessions.utterance import Attempt, Foreseen, Heard, Utterance
 from orchestrator.wire import server as wire
 from orchestrator.wire.items import OBJECT, InputAudio, Message
 from orchestrator.wire.session import Session
+from orchestrator.wire.splitting import parts_of
 
 LEAST_COMMIT = SAMPLE_RATE_HZ // 10
 """A commit needs 100 ms of sound."""
@@ -392,4 +393,4 @@ class Listener:
 
     def _delta(self, utterance: Utterance, text: str) -> None:
         utterance.shown = True
-        self._out.emit(wire.TranscriptionDelta(utterance.item_id, 0, text))
+        self._out.emit(*(wire.TranscriptionDelta(utterance.item_id, 0, part) for part in parts_of(text)))

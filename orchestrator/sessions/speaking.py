@@ -8,7 +8,17 @@ from typing import Literal
 
 from msgspec import UNSET
 
-from orchestrator.scheduling.work import Failed, Replied, ReplyCall, ReplyText, Report, SpeechPiece, Spoke
+from orchestrator.errors import WireError
+from orchestrator.scheduling.work import (
+    ENDS_A_JOB,
+    Failed,
+    Replied,
+    ReplyCall,
+    ReplyText,
+    Report,
+    SpeechPiece,
+    Spoke,
+)
 from orchestrator.sessions import asking
 from orchestrator.sessions.conversation import Conversation, Entry
 from orchestrator.sessions.faltering import Faltering
@@ -71,7 +81,9 @@ class Speaker:
     ) -> ResponseRun:
         """Begins a response. Raises `WireError` where one runs already in the default conversation. `automatic`: the
         server makes it by itself, and makes it again should it be taken back unheard for nothing. `times` are noted
-        where it answers a spoken turn."""
+        where it answers a spoken turn. Too many out of band: it fails at once."""
+        if params.conversation == "none" and len(self._asides) >= asking.MAX_ASIDES:
+            return self.fail(params, asking.TOO_MANY_ASIDES, turn_id)
         run = self._begin(params, turn_id, automatic, times)
         self._params[run.id] = params
         self._out.emit(*run.begin())
@@ -102,7 +114,11 @@ class Speaker:
             if run.id in self._params and self._conversation.is_complete():
                 params = self._params.pop(run.id)
                 run.asked_us = self._out.now
-                work = asking.reply_work(self.view, params, self._conversation, self._conversation_id)
+                try:
+                    work = asking.reply_work(self.view, params, self._conversation, self._conversation_id)
+                except WireError as error:
+                    self._stop(run, "failed", error=asking.failed_to_ask(error))
+                    continue
                 guess = self._head_start.take(work)
                 if guess is not None:
                     self._go_on(run, guess)
@@ -122,7 +138,7 @@ class Speaker:
                 self.report(report)
         self._voicing.take_back()
 
-    def foresee(self, silence: tuple[str, int], entry: Entry | None = None) -> Prospect:
+    def foresee(self, silence: tuple[str, int], entry: Entry | None = None) -> Prospect | None:
         """Returns what would be asked if the user's turn ended with this entry, or (None) once all of it is settled."""
         current = self.current if entry is None else None
         params = ResponseParams() if current is None else self._params.get(current.id, ResponseParams())
@@ -136,10 +152,11 @@ class Speaker:
     def _shape(self, params: ResponseParams) -> ResponseShape:
         return asking.response_shape(self.view, params, self._conversation_id, self._out.rules.speech_output)
 
-    def fail(self, params: ResponseParams, error: wire.ErrorBody, turn_id: int) -> None:
+    def fail(self, params: ResponseParams, error: wire.ErrorBody, turn_id: int) -> ResponseRun:
         """Reports a turn that cannot be answered: a response that fails at once (design §11)."""
         run = ResponseRun(self._out.ids, self._shape(params), turn_id)
         self._out.emit(*run.begin(), *run.end("failed", error=error))
+        return run
 
     def say(
         self, turn_id: int, reports: tuple[ReplyText | ReplyCall, ...], times: TurnTimes | None = None
@@ -152,10 +169,9 @@ class Speaker:
         self._written(run, Replied("", "stop"))
 
     def _more(self, run: ResponseRun, report: ReplyText | ReplyCall) -> None:
-        if isinstance(report, ReplyText):
-            self._more_text(run, report.text)
-        else:
-            self._more_call(run, report)
+        self._showing.more(run, report)
+        if run.unspoken:
+            self._speak(run)
 
     # -- reports ----------------------------------------------------------------------------------------------------
 
@@ -167,24 +183,21 @@ class Speaker:
         run = self._owners[report.job_id]
         if run.times is not None and run.times.token_us is None and isinstance(report, ReplyText | ReplyCall):
             run.times.token_us = self._out.now
+        if type(report) in ENDS_A_JOB:
+            self._owners.pop(report.job_id)
         match report:
             case ReplyText() | ReplyCall():
                 self._more(run, report)
             case Replied():
-                self._owners.pop(report.job_id)
                 self._written(run, report)
             case SpeechPiece():
                 self._more_sound(run, report)
             case Spoke():
-                self._owners.pop(report.job_id)
                 run.spoke(report.job_id)
                 self._speak(run)
                 self._maybe_complete(run)
             case Failed():
-                self._owners.pop(report.job_id)
                 self._failed(run, report)
-            case _:
-                self._owners.pop(report.job_id)
 
     def _failed(self, run: ResponseRun, report: Failed) -> None:
         again = self._voicing.again(run, report)
@@ -201,26 +214,9 @@ class Speaker:
         self._speak(run)
         self._maybe_complete(run)
 
-    def _more_text(self, run: ResponseRun, text: str) -> None:
-        if not text:
-            return
-        if run.message is None:
-            self._showing.item(run, run.open_message())
-            self._out.emit(*run.message_opened())
-        event, sentences = run.add_text(text, self._out.attended_us)
-        self._out.emit(event)
-        run.unspoken.extend(sentences)
-        if run.unspoken:
-            self._speak(run)
-
     def _speak(self, run: ResponseRun) -> None:
         for job in self._voicing.speak(run, self.view.audio.output.speed):
             self._owners[job] = run
-
-    def _more_call(self, run: ResponseRun, report: ReplyCall) -> None:
-        if not run.has_call(report.index):
-            self._showing.item(run, run.open_call(report.index, report.name or ""))
-        self._out.emit(*run.add_arguments(report.index, report.arguments))
 
     def _written(self, run: ResponseRun, report: Replied) -> None:
         run.count(report)
@@ -245,10 +241,8 @@ class Speaker:
     def _maybe_complete(self, run: ResponseRun) -> None:
         if not run.written or run.speaking or run.done:
             return
-        if run.final_status == "incomplete":
-            self._showing.end(run, "incomplete", "max_output_tokens")
-        else:
-            self._showing.end(run, "completed")
+        cut = run.final_status == "incomplete"
+        self._showing.end(run, "incomplete" if cut else "completed", "max_output_tokens" if cut else UNSET)
         self._leave(run)
 
     # -- ending -----------------------------------------------------------------------------------------------------

@@ -198,6 +198,8 @@ def check_params(params: client.ResponseParams) -> None:
     _check_text(len(params.instructions or ""), "response.instructions")
     check_tools(params.tools or (), "response.tools")
     _check_metadata(params.metadata or {})
+    if params.prompt is not UNSET and bytes(params.prompt) != b"null":
+        raise no_prompts("response.prompt")
     for index, entry in enumerate(params.input or ()):
         path = f"response.input[{index}]"
         if isinstance(entry, client.ItemReference):
@@ -205,6 +207,11 @@ def check_params(params: client.ResponseParams) -> None:
         else:
             check_item(entry, path)
             _check_no_image(entry, path)
+
+
+def no_prompts(path: str) -> WireError:
+    """Returns the error for a client that names a stored prompt."""
+    return faults.bad_value(path, "this server keeps no prompts; send 'instructions' instead.")
 
 
 def _check_no_image(item: items.Item, path: str) -> None:

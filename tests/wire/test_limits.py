@@ -198,3 +198,11 @@ def test_check_params_refuses_images_outside_of_items() -> None:
     with pytest.raises(WireError, match="item_reference") as caught:
         codec.decode_client(json.dumps({"type": "response.create", "response": {"input": [item]}}))
     assert caught.value.param == "response.input[0].content[0].type"
+
+
+def test_check_params_refuses_a_stored_prompt() -> None:
+    """As in a session; null is none."""
+    codec.decode_client('{"type": "response.create", "response": {"prompt": null}}')
+    with pytest.raises(WireError, match="keeps no prompts") as caught:
+        codec.decode_client('{"type": "response.create", "response": {"prompt": {"id": "pmpt_1"}}}')
+    assert caught.value.param == "response.prompt"
