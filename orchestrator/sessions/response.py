@@ -297,6 +297,12 @@ class ResponseRun:
         elapsed = (now - self.first_sound_us) * OUTPUT_RATE_HZ // 1_000_000
         return min(self.sent_samples, max(0, elapsed))
 
+    def heard_by_us(self, now: int) -> int:
+        """Returns when all of its sound will have been heard; on a call the track tells, and this is `now`."""
+        if self.first_sound_us is None or self.played_samples is not None:
+            return now
+        return max(now, self.first_sound_us + self.sent_samples * 1_000_000 // OUTPUT_RATE_HZ)
+
     def sound_in_hand_us(self, now: int) -> int:
         """Returns for how long the user has something to hear, with what is being made of the sentences before."""
         coming_us = sum(

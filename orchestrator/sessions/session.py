@@ -38,6 +38,7 @@ from orchestrator.sessions.events import (
 )
 from orchestrator.sessions.figures import EarlyFigures
 from orchestrator.sessions.head_start import HeadStart, Prospect
+from orchestrator.sessions.idling import Idling
 from orchestrator.sessions.links import WITHOUT_SOUND, LinkKind
 from orchestrator.sessions.listening import Listener
 from orchestrator.sessions.observing import Source
@@ -89,6 +90,8 @@ class Session:
             view,
         )
         self._calling = Calling(self._out, self._attendance, self._speaker, self._editor)
+        parts = (self._listener, self._speaker, self._answering, self._checker)
+        self._idling = Idling(self._out, self._conversation, self._turns, parts)
         self._type_settled = False
         self._expires = now + rules.max_session_us
         self._until = now + rules.grace_us
@@ -141,7 +144,7 @@ class Session:
             return None
         due = self._expires if self._life.state is Life.OPEN else min(self._until, self._expires)
         abandon_us = self._abandon_us if self._speaker.busy else None
-        for part in (abandon_us, self._calling.back_by, self._checker.deadline):
+        for part in (abandon_us, self._calling.back_by, self._checker.deadline, self._idling.deadline):
             due = due if part is None else min(due, part)
         return min(due, self._out.now + _LOOK_AGAIN_US) if self._speaker.waits_for_playout else due
 
@@ -194,6 +197,7 @@ class Session:
         if self._attendance:  # a client that lost its connection gets its answer when it is back
             self._answering.advance(self._listener, self._checker.take_question)
         self._head_start.follow(self._prospect())
+        self._idling.follow(self.view, self._attendance.speaks and self._may_answer)
         self._maybe_settle(now)
         return self._out.take()
 
@@ -227,6 +231,7 @@ class Session:
 
     def _time_passed(self, now: int) -> None:
         self._calling.time_passed(now)
+        self._idling.time_passed(self.view)
         if self._abandon_us is not None and now >= self._abandon_us:
             self._abandon_us = None
             self._answering.abandon()
@@ -256,15 +261,7 @@ class Session:
     def _maybe_settle(self, now: int) -> None:
         if self._life.state is not Life.DRAINING:
             return
-        busy = (
-            self._speaker.busy
-            or self._listener.waiting
-            or self._listener.ear.state is Ear.HEARING
-            or (self._answering.owes and bool(self._attendance))
-            or self._checker.waiting
-            or not self._speaker.playback.is_silent
-        )
-        if not busy:
+        if not self._idling.is_busy(bool(self._attendance)):
             self._close()
 
     def _close(self) -> None:
@@ -276,10 +273,13 @@ class Session:
     # -- turns ------------------------------------------------------------------------------------------------------
 
     def _prospect(self) -> Prospect | None:
-        is_open = (
-            self._life.state is Life.OPEN and bool(self._attendance) and self.view.type != "transcription"
-        )
-        return self._answering.prospect(self._listener) if is_open and self._rules.early_replies else None
+        begins_early = self._rules.early_replies and self._may_answer
+        return self._answering.prospect(self._listener) if begins_early else None
+
+    @property
+    def _may_answer(self) -> bool:
+        is_open = self._life.state is Life.OPEN and bool(self._attendance)
+        return is_open and self.view.type != "transcription"
 
     def _heard(self, heard: Heard) -> None:
         """A final transcript is in."""

@@ -52,6 +52,8 @@ class Speaker:
         self.view = view
         self.playback = Playback(out)
         self.audio_started = False
+        self.heard_by_us: int | None = None
+        """When the last response has been heard whole, by `Attendance.attended_us`; None where it was not to be."""
         self.current: ResponseRun | None = None
         self._out = out
         self._conversation = conversation
@@ -256,6 +258,7 @@ class Speaker:
             self._asides.pop(run.id, None)
             return
         self.current = None
+        self.heard_by_us = run.heard_by_us(self._out.attended_us) if run.is_whole else None
         self._last = run
         if run.is_whole and run.text:
             self.offered.append((run.turn_id, run.text))
