@@ -135,6 +135,10 @@ class Extension(Struct, frozen=True):
     record: bool | UnsetType = UNSET
 
 
+LOGPROBS = "item.input_audio_transcription.logprobs"
+"""What a session may `include`."""
+
+
 class Session(Struct, frozen=True):
     """The effective session. Frozen: an update makes a new one (`wire.update.merge`)."""
 

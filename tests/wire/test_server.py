@@ -117,6 +117,10 @@ EVENTS: tuple[server.ServerEvent, ...] = (
     server.ItemDeleted("i"),
     server.TranscriptionDelta("i", 0, "he"),
     server.TranscriptionCompleted("i", 0, "", server.DurationUsage(1.5)),
+    server.TranscriptionCompleted("i", 0, "", server.DurationUsage(1.5), None),
+    server.TranscriptionCompleted(
+        "i", 0, "a", server.DurationUsage(1.5), (server.LogProb("a", -0.5, (97,)),)
+    ),
     server.TranscriptionFailed("i", 0, server.ErrorBody("server_error", "m")),
     server.SpeechStarted("i", 0),
     server.SpeechStopped("i", 10),
