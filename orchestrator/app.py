@@ -119,7 +119,7 @@ class Application:
         signing_key = read_signing_key(server.secret_file) if server.secret_file else None
         secrets = SecretBook(server.max_secrets, signing_key)
         self._entrance = Entrance(Gate(ring, secrets), server.origins, server.hosts, clock)
-        self._links = WebSocketDoor(self._registry, self._entrance, server.max_links)
+        self._links = WebSocketDoor(self._registry, self._entrance, server.max_links, rate(settings))
         self._streams = RpcDoor(server.max_links, rate(settings))
         self._grpc: GrpcServer | None = None
         self.grpc_port: int | None = None

@@ -56,6 +56,8 @@ class Entry:
     offset: int = 0
     unseen: bool = False
     """Its images are held no longer."""
+    size: int = 0
+    """What a client gave of it, in characters."""
     changed: Callable[[], None] | None = field(default=None, repr=False, compare=False)
     """Told of every change, by the conversation that holds it."""
 
@@ -81,6 +83,8 @@ class Conversation:
         self._max_items = max_items
         self._truncation = truncation
         self._offset = 0
+        self.given = 0
+        """What clients gave, of items that are here, in characters."""
         self.changes = 0
         """Counts what happened to any entry, or to their order: as long as it stands, prompts are what they were."""
 
@@ -142,6 +146,7 @@ class Conversation:
         self._entries.insert(at, entry)
         entry.changed = self._note_change
         self._by_id[entry.id] = entry
+        self.given += entry.size
         self._gone.pop(entry.id, None)
         while len(self._entries) > self._max_items:
             self._let_go(self._by_id.pop(self._entries.pop(0).id))
@@ -153,6 +158,7 @@ class Conversation:
     def _let_go(self, entry: Entry) -> None:
         self._note_change()
         entry.changed = None
+        self.given -= entry.size
 
     def _place_by_time(self, entry: Entry) -> int:
         at = len(self._entries)

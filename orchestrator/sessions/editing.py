@@ -26,6 +26,7 @@ from orchestrator.wire.items import (
     Item,
     Message,
 )
+from orchestrator.wire.limits import size_of
 from orchestrator.wire.session import Session
 
 _MOST_TYPED = 4
@@ -68,6 +69,13 @@ class Editor:
             raise WireError(
                 "invalid_value", f"There is no function call with the id '{item.call_id}'", "item.call_id"
             )
+        size, most = size_of(item), self._out.rules.item_bytes
+        if most and self._conversation.given + size > most:
+            raise WireError(
+                "invalid_value",
+                f"The conversation holds {most} characters of items; delete some first.",
+                "item",
+            )
         sent = self._sent_at(said)
         item_id = self._out.ids.take("item") if item.id is UNSET or not item.id else str(item.id)
         self._conversation.place(item_id, event.previous_item_id)
@@ -75,7 +83,7 @@ class Editor:
         if typed:
             self._interrupt(sent)
         item, clip = without_name(structs.replace(item, id=item_id, object=OBJECT, status="completed"))
-        entry = self._add(item, sent, clip is not None, event.previous_item_id)
+        entry = self._add(item, sent, clip is not None, event.previous_item_id, size)
         self._seen.added(entry)
         if clip is not None:
             self._clips[item_id] = clip
@@ -189,8 +197,8 @@ class Editor:
         self._turns.sign(sent, speaking=self._listener.ear.state is not Ear.QUIET)
         self._answering.interrupt()
 
-    def _add(self, item: Item, sent: int, pending: bool, after: str | None) -> Entry:
-        entry = Entry(item, began_us=sent, pending=pending)
+    def _add(self, item: Item, sent: int, pending: bool, after: str | None, size: int = 0) -> Entry:
+        entry = Entry(item, began_us=sent, pending=pending, size=size)
         previous = self._conversation.add(entry, after)
         self._out.emit(wire.ItemAdded(item, previous), wire.ItemDone(item, previous))
         return entry

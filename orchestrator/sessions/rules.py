@@ -53,6 +53,8 @@ class SessionRules:
     drain_us: how long work in flight may take to settle once the session is to close.
     abandoned_us: how long a reply goes on to be made once nobody is there to get it; 0: to its end.
     images: whether the language model sees images.
+    item_bytes: what clients' own items may hold together while they are in the conversation, in characters; 0: as much
+    as they like.
     gives_way: a sentence that is refused its sound, or does not get it in time, stays text and its reply goes on; what
     was left out for want of room is told. Off: the reply fails.
     """
@@ -77,6 +79,7 @@ class SessionRules:
     max_items: int = 2_000
     speech_output: bool = True
     images: bool = False
+    item_bytes: int = 0
     early_replies: bool = True
     consistency: ConsistencyRules = field(default_factory=ConsistencyRules)
 

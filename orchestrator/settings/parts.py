@@ -53,6 +53,7 @@ def registry_settings(settings: Settings) -> RegistrySettings:
         buffer_s=sessions.buffer_s,
         speech_output=speaks,
         images=settings.workers.llm.images,
+        item_bytes=settings.inbound.session_bytes,
         early_replies=sessions.early_replies,
         consistency=consistency_rules(settings),
     )
@@ -124,6 +125,7 @@ def call_settings(settings: Settings) -> call.CallSettings:
         ice_servers=tuple(_ice_server(one) for one in calls.ice_servers),
         ice_timeout_s=calls.ice_timeout_s,
         public_addresses=calls.public_addresses,
+        rate=rate(settings),
     )
 
 

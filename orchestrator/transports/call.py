@@ -25,6 +25,7 @@ from orchestrator.transports.aiortc_inside import replace_receiver, round_trip_u
 from orchestrator.transports.call_link import CallLink
 from orchestrator.transports.offers import SDP_ERRORS, Offer, add_addresses
 from orchestrator.transports.outbox import TOO_MANY_TOLD, Closing
+from orchestrator.transports.pace import Pace, Rate
 from orchestrator.transports.playing import PlayoutTrack
 from orchestrator.transports.receive import ReceiveSettings, ReceiveStatistics, SoundReceiver
 from orchestrator.transports.rejoining import Back
@@ -67,7 +68,8 @@ class CallSettings:
 
     `ice_timeout_s`: a call that is not connected by then is given up. `host_addresses`: which of this machine's
     addresses to offer; None is all. `public_addresses`: under which they are reached from outside, where a router maps
-    them one to one. `playout_s`: sound of the session that may wait to be played.
+    them one to one. `playout_s`: sound of the session that may wait to be played. `rate`: of
+    events; over it they are read more slowly, and what is unread is bounded.
     """
 
     ice_servers: tuple[IceServer, ...] = ()
@@ -76,6 +78,7 @@ class CallSettings:
     public_addresses: tuple[str, ...] = ()
     playout_s: float = 120.0
     receive: ReceiveSettings = field(default_factory=ReceiveSettings)
+    rate: Rate = field(default_factory=Rate)
 
 
 class Call:
@@ -231,11 +234,14 @@ class Call:
         self._inbox.put_nowait(message)
 
     async def _read(self) -> None:
+        pace = Pace(self._settings.rate)
         try:
             while True:
                 message = await self._inbox.get()
                 self._inbox_bytes -= len(message)
                 await self._take(message)
+                if wait_s := pace.take(len(message), self._clock.now_us()):
+                    await asyncio.sleep(wait_s)
         except SessionClosed:
             self._link.close(1000, "The session has ended.")
         except Overloaded as error:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from orchestrator.clock import seconds
+from orchestrator.clock import US_PER_S, seconds
 from orchestrator.errors import ChoraleError, Overloaded, SessionClosed, WireError
 from orchestrator.observability import logs
 from orchestrator.sessions.links import LinkKind, SessionDirectory, SessionPort
@@ -22,6 +22,7 @@ from orchestrator.transports.auth import SELECTED_SUBPROTOCOL, Principal, offere
 from orchestrator.transports.entrance import Entrance, Inside
 from orchestrator.transports.inlet import SLICE_BYTES, Inlet
 from orchestrator.transports.outbox import Closing
+from orchestrator.transports.pace import TOO_FAST, Pace, Rate
 from orchestrator.transports.refusals import refuse
 from orchestrator.transports.server import connection_of
 from orchestrator.transports.websocket_link import WebSocketLink
@@ -67,12 +68,16 @@ class Joined:
 
 
 class WebSocketDoor:
-    """Lets WebSocket clients into sessions: at most `max_links` at one time."""
+    """Lets WebSocket clients into sessions: at most `max_links` at one time, each of which may send at this `rate`;
+    None is no bound."""
 
-    def __init__(self, directory: SessionDirectory, entrance: Entrance, max_links: int) -> None:
+    def __init__(
+        self, directory: SessionDirectory, entrance: Entrance, max_links: int, rate: Rate | None = None
+    ) -> None:
         self._directory = directory
         self._entrance = entrance
         self._max_links = max_links
+        self._rate = rate
         self._links: dict[str, WebSocketLink] = {}
         self._empty = asyncio.Event()
         self._empty.set()
@@ -179,7 +184,7 @@ class WebSocketDoor:
 
     async def _serve(self, websocket: WebSocket, link: WebSocketLink, joined: Joined) -> Closing | None:
         """Reads and writes until one side ends; returns how to close, None where the client has already gone."""
-        reader = Reader(websocket, link, joined)
+        reader = Reader(websocket, link, joined, None if self._rate is None else Pace(self._rate))
         tasks = (
             asyncio.create_task(reader.run(), name=f"{link.id} reads"),
             asyncio.create_task(link.write(), name=f"{link.id} writes"),
@@ -212,15 +217,18 @@ async def _close(websocket: WebSocket, code: int, reason: str) -> None:
 
 
 class Reader:
-    """The reading half of a link."""
+    """The reading half of a link. `pace` holds back who sends too much, and ends the link of who goes on."""
 
-    def __init__(self, websocket: WebSocket, link: WebSocketLink, joined: Joined) -> None:
+    def __init__(
+        self, websocket: WebSocket, link: WebSocketLink, joined: Joined, pace: Pace | None = None
+    ) -> None:
         self._websocket = websocket
         self._link = link
         self._session = joined.session
         self._takes_sound = joined.kind is not LinkKind.SIDEBAND
         self._connection = connection_of(websocket.scope)
         self._inlet = Inlet()
+        self._pace = pace
 
     async def run(self) -> None:
         """Reads until the client has gone. Cancelling loses at most the message in hand."""
@@ -229,10 +237,23 @@ class Reader:
             message = await self._websocket.receive()
             if message["type"] == "websocket.disconnect":
                 return
-            await self._take(message.get("text"))
+            text = message.get("text")
+            await self._take(text)
             count += 1
+            if self._pace is not None:
+                await self._hold_back(self._pace, len(text or ""))
             if count % _MESSAGES_IN_A_ROW == 0:
                 await asyncio.sleep(0)
+
+    async def _hold_back(self, pace: Pace, characters: int) -> None:
+        """Reads no further for as long as this client has sent too much. One that does not let up is sent away."""
+        now_us = int(asyncio.get_running_loop().time() * US_PER_S)
+        wait_s = pace.take(characters, now_us)
+        if pace.is_over(now_us):
+            self._link.close(TOO_FAST.code, TOO_FAST.reason)
+            await asyncio.wait({self._link.ended})
+        elif wait_s:
+            await asyncio.sleep(wait_s)
 
     async def _take(self, text: str | None) -> None:
         """Takes one message. What is wrong with it is answered, in order, and the link goes on."""

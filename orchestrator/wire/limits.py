@@ -120,6 +120,17 @@ def _length(part: items.Part) -> int:
             return 0
 
 
+def size_of(item: items.Item) -> int:
+    """Returns what is kept of an item in a conversation, in characters."""
+    match item:
+        case items.Message():
+            return sum(map(_length, item.content))
+        case items.FunctionCall():
+            return len(item.arguments)
+        case items.FunctionCallOutput():
+            return len(item.output)
+
+
 def _check_image(part: items.InputImage, path: str) -> None:
     """Raises `WireError` on an image that is none, or too big. Nothing is ever fetched for a client."""
     if not part.image_url.startswith(IMAGE_PREFIXES):

@@ -21,6 +21,7 @@ from orchestrator.sessions.links import SessionRequest
 from orchestrator.transports.auth import Gate, KeyRing, SecretBook
 from orchestrator.transports.entrance import Entrance
 from orchestrator.transports.http import make_app
+from orchestrator.transports.pace import Rate
 from orchestrator.transports.page import read_page
 from orchestrator.transports.proxies import Proxies
 from orchestrator.transports.rejoining import Back
@@ -101,13 +102,14 @@ def build(
     metrics: Metrics | None = None,
     requests: Requests | None = None,
     proxies: Proxies | None = None,
+    rate: Rate | None = None,
 ) -> House:
     """Makes a house; without a ring everyone may come in."""
     clock = MonotonicClock()
     directory = FakeDirectory(capacity)
     calls, readiness = FakeCalls(directory), FakeReadiness()
     entrance = Entrance(Gate(ring, SecretBook(max_secrets)), origins, hosts, clock)
-    door = WebSocketDoor(directory, entrance, max_links)
+    door = WebSocketDoor(directory, entrance, max_links, rate)
     streams = RpcDoor(max_links)
     doors = Doors(
         entrance,
