@@ -230,6 +230,8 @@ def test_stream_that_says_nothing_is_ended(monkeypatch: pytest.MonkeyPatch) -> N
     async def test(running: Running) -> None:
         async with running.converse() as talk:
             assert (await refused(talk.call.read()))[0] == "DEADLINE_EXCEEDED"
+        get: Any = running.channel.stream_unary("/chorale.v1.Sessions/Get")
+        assert (await refused(get()))[0] == "DEADLINE_EXCEEDED"
 
     against(test)
 
