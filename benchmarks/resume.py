@@ -27,7 +27,8 @@ from websockets.exceptions import ConnectionClosed
 from benchmarks.outcome import Claim, Outcome, Row, screen, table, this_machine
 from benchmarks.resume_calls import cut_calls
 from benchmarks.resume_outcome import Compared, Received
-from benchmarks.resume_server import PACE_S, CuttingRelay, serving
+from benchmarks.resume_rpc import by_connect, by_grpc, by_grpc_web
+from benchmarks.resume_server import PACE_S, CuttingRelay, Ports, serving
 from orchestrator.clients.address import CallFailed, Event, ServerAway
 from orchestrator.clients.returning import Cursor
 from orchestrator.clients.text_socket import RealtimeSocket
@@ -61,7 +62,17 @@ async def by_websocket(port: int, cursor: Cursor) -> AsyncGenerator[tuple[Event,
             socket.abort()  # a farewell would wait until all was read
 
 
-TRANSPORTS: dict[str, Following] = {"websocket": by_websocket}
+TRANSPORTS: dict[str, Following] = {
+    "websocket": by_websocket,
+    "grpc": by_grpc,
+    "grpc-web": by_grpc_web,
+    "connect": by_connect,
+}
+
+
+def _port_of(transport: str, ports: Ports) -> int:
+    return ports.grpc if transport == "grpc" else ports.http
+
 
 CALL = "call"
 
@@ -78,9 +89,9 @@ async def cut(
     if transport == CALL:
         return await cut_calls(cuts, seed, deltas, tell)
     async with (
-        serving(deltas, PACE_S, log_events=8_192) as port,
-        CuttingRelay(port, random.Random(seed), most_bytes) as relay,
-        RealtimeSocket.connect(f"http://127.0.0.1:{port}") as observer,
+        serving(deltas, PACE_S, log_events=8_192) as ports,
+        CuttingRelay(_port_of(transport, ports), random.Random(seed), most_bytes) as relay,
+        RealtimeSocket.connect(f"http://127.0.0.1:{ports.http}") as observer,
     ):
         cursor = Cursor()
         cursor.given(observer.given)
@@ -119,8 +130,8 @@ async def latencies(transport: str, events: int, tries: int, seed: int = 0) -> L
     """Measures returns to random places of a log of so many events."""
     chance = random.Random(seed)
     async with (
-        serving(DELTAS, 0.0, log_events=2 * events) as port,
-        RealtimeSocket.connect(f"http://127.0.0.1:{port}") as observer,
+        serving(DELTAS, 0.0, log_events=2 * events) as ports,
+        RealtimeSocket.connect(f"http://127.0.0.1:{ports.http}") as observer,
     ):
         cursor = Cursor()
         cursor.given(observer.given)
@@ -142,6 +153,7 @@ async def latencies(transport: str, events: int, tries: int, seed: int = 0) -> L
             async with connect(f"ws://127.0.0.1:{bare_port}/?after={len(texts)}", proxy=None) as idle:
                 for _ in range(tries):
                     cursor.last = chance.randrange(events)
+                    port = _port_of(transport, ports)
                     result.chorale.append(await _first_missed(TRANSPORTS[transport], port, cursor))
                     result.plain.append(await _first_of_list(bare_port, cursor.last))
                     result.round_trips.append(await (await idle.ping()))
@@ -215,6 +227,7 @@ def command(
       chorale bench resume                            200 cuts, then 200 returns to a log of 10,000 events
       chorale bench resume --cuts 20 --events 1000 --tries 20   small and quick
       chorale bench resume --transport call           spoken replies over calls; some minutes
+      chorale bench resume --transport grpc           over gRPC; also grpc-web and connect
     """
     if transport not in (*TRANSPORTS, CALL):
         raise typer.BadParameter(f"There is no transport '{transport}'.")

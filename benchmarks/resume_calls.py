@@ -82,7 +82,7 @@ async def cut_calls(
     """Follows spoken replies over calls that are cut `cuts` times, and compares. Raises `AssertionError` where a reply
     was not played to its end."""
     whole, got = Received(), Received()
-    async with serving(deltas, PACE_S, log_events=8_192) as port:
+    async with serving(deltas, PACE_S, log_events=8_192) as (port, _):
         caller = Caller(f"http://127.0.0.1:{port}", random.Random(seed), got)
         tasks: list[asyncio.Task[None]] = []
         try:

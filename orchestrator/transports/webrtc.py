@@ -1,12 +1,18 @@
 """The WebRTC door: SDP offers in, answers out, and the calls that came of them."""
 
 import asyncio
+import contextlib
+from collections.abc import Iterator
 
 from orchestrator.clock import Clock, MonotonicClock
+from orchestrator.errors import Overloaded
 from orchestrator.sessions.links import SessionDirectory, SessionPort, SessionRequest
 from orchestrator.transports.call import Call, CallSettings
-from orchestrator.transports.offers import read_offer
+from orchestrator.transports.offers import Offer, read_offer
 from orchestrator.transports.rejoining import Back
+
+RETURN_AFTER_S = 1.0
+"""When a second call to one session may be tried, while the first is being answered."""
 
 
 class CallDoor:
@@ -23,6 +29,7 @@ class CallDoor:
         self._settings = settings or CallSettings()
         self._clock = clock or MonotonicClock()
         self._calls: dict[str, Call] = {}
+        self._returning: set[str] = set()
 
     @property
     def calls(self) -> int:
@@ -49,6 +56,10 @@ class CallDoor:
         """Opens a call, to a session of its own or `back` to one: returns its id and the answer. Raises `WireError` on
         a bad offer, `Overloaded`, `SessionClosed`; then, and when cancelled, nothing of the call is left."""
         offer = read_offer(offer_sdp)
+        with self._one_return(back):
+            return await self._answer(offer, request, back)
+
+    async def _answer(self, offer: Offer, request: SessionRequest, back: Back | None) -> tuple[str, str]:
         call_id, session = self._directory.open_call(request, None if back is None else back.session)
         call = Call(call_id, session, offer, self._settings, self._clock, self._gone, back, self._settle)
         self._calls[call_id] = call
@@ -69,6 +80,21 @@ class CallDoor:
     async def close(self) -> None:
         """Ends every call; returns when they are gone."""
         await asyncio.gather(*(call.close("the server is closing") for call in tuple(self._calls.values())))
+
+    @contextlib.contextmanager
+    def _one_return(self, back: Back | None) -> Iterator[None]:
+        """One at a time: a call that comes back takes none of the places that are counted, until it has taken over from
+        the one before. Raises `Overloaded`."""
+        if back is None:
+            yield
+            return
+        if back.session.id in self._returning:
+            raise Overloaded("another call is coming back to this session already", RETURN_AFTER_S)
+        self._returning.add(back.session.id)
+        try:
+            yield
+        finally:
+            self._returning.discard(back.session.id)
 
     def _settle(self, session: SessionPort) -> None:
         for call in self._calls.values():
