@@ -55,8 +55,8 @@ class Idling:
         """Looks whether a silence goes on, begins or ends. `may_answer`: somebody who may speak is there."""
         detection, heard_by_us = view.audio.input.turn_detection, self._speaker.heard_by_us
         limit_ms = detection.idle_timeout_ms if isinstance(detection, ServerVad) else None
-        is_idle = limit_ms is not None and heard_by_us is not None and may_answer
-        if limit_ms is None or heard_by_us is None or not is_idle or self.is_busy(True):
+        is_told = may_answer and self._out.rules.idles
+        if limit_ms is None or heard_by_us is None or not is_told or self.is_busy(True):
             self._since_us = None
             return
         if self._since_us is None or self._changes != self._conversation.changes:

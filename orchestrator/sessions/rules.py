@@ -55,6 +55,7 @@ class SessionRules:
     images: whether the language model sees images.
     item_bytes: what clients' own items may hold together while they are in the conversation, in characters; 0: as much
     as they like.
+    idles: whether a silence that a client finds too long becomes a turn (``idle_timeout_ms``).
     gives_way: a sentence that is refused its sound, or does not get it in time, stays text and its reply goes on; what
     was left out for want of room is told. Off: the reply fails.
     """
@@ -80,6 +81,7 @@ class SessionRules:
     speech_output: bool = True
     images: bool = False
     item_bytes: int = 0
+    idles: bool = True
     early_replies: bool = True
     consistency: ConsistencyRules = field(default_factory=ConsistencyRules)
 

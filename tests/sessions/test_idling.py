@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from orchestrator.clock import US_PER_MS
+from orchestrator.recording.written_rules import recorded_rules
 from orchestrator.sessions import events as on
 from orchestrator.sessions.links import LinkKind
 from orchestrator.sessions.rules import SessionRules
@@ -202,3 +203,13 @@ def test_the_limit_may_change_while_it_is_silent() -> None:
     assert deadline <= talk.now_ms * US_PER_MS
     talk.wait(1)
     assert timeouts(talk) == 1
+
+
+def test_sessions_that_were_recorded_before_stay_silent() -> None:
+    """What they were recorded to do is what they do again."""
+    talk = Talk(recorded_rules({}))
+    talk.update(**vad(), **TEXT)
+    talk.client("response.create")
+    talk.answer("Hi there.")
+    talk.wait(10 * LIMIT_MS)
+    assert timeouts(talk) == 0

@@ -9,11 +9,13 @@ from orchestrator.settings import load
 from orchestrator.settings.parts import (
     call_settings,
     limit_settings,
+    rate,
     registry_settings,
     server_options,
     tenant_limits,
     url_of,
 )
+from orchestrator.transports.pace import Rate
 
 
 def test_registry_settings_carry_every_rule_in_microseconds() -> None:
@@ -136,3 +138,22 @@ def test_tenant_limits_are_those_of_the_tier_or_the_tenants_own() -> None:
     }
     assert limits.quotas_of("acme", Tier.GOLD) == {}
     assert limits.quotas_of("lab", Tier.SILVER) == own["lab"]
+
+
+def test_inbound_settings_reach_every_door_and_the_session() -> None:
+    """One rate for links of every kind, and how much a conversation keeps; images as the language model says."""
+    given = load(
+        None,
+        {
+            "CHORALE_INBOUND__EVENTS_PER_S": "7",
+            "CHORALE_INBOUND__BYTES_PER_S": "1000",
+            "CHORALE_INBOUND__BURST_BYTES": "5000",
+            "CHORALE_INBOUND__EXCESS_S": "3",
+            "CHORALE_INBOUND__SESSION_BYTES": "77000",
+            "CHORALE_WORKERS__LLM__IMAGES": "true",
+        },
+    )
+    assert rate(given) == call_settings(given).rate == Rate(7, 1_000, 5_000, 3)
+    rules = registry_settings(given).rules
+    assert (rules.item_bytes, rules.images) == (77_000, True)
+    assert not registry_settings(load(None, {})).rules.images

@@ -8,7 +8,8 @@ from aiortc import RTCSessionDescription
 
 from orchestrator.sessions.links import LoggedEvent
 from orchestrator.transports import call, call_link
-from orchestrator.transports.call import MAX_UNREAD
+from orchestrator.transports.call import MAX_UNREAD, CallSettings
+from orchestrator.transports.pace import Rate
 from orchestrator.wire.client import CreateResponse
 from tests.transports.calling import (
     REQUEST,
@@ -195,6 +196,21 @@ def test_a_flood_of_events_ends_the_call_and_not_the_server() -> None:
                 caller.send({"type": "response.create"})
             await until(lambda: board.door.calls == 0, "the call to end")
             board.session.room.set()
+
+    asyncio.run(main())
+
+
+def test_a_client_that_says_too_much_is_read_more_slowly_until_its_call_ends() -> None:
+    """A data channel cannot be told to wait: what comes too fast waits unread, and that is bounded."""
+
+    async def main() -> None:
+        settings = CallSettings(rate=Rate(events_per_s=20, bytes_per_s=1e9, burst_bytes=10**9, excess_s=1))
+        async with switchboard(settings) as board:
+            caller = await board.dial()
+            for _ in range(MAX_UNREAD + 100):
+                caller.send({"type": "response.create"})
+            await until(lambda: board.door.calls == 0, "the call to end")
+            assert 20 <= len(board.session.submitted) < MAX_UNREAD
 
     asyncio.run(main())
 
