@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator
 
-MAX_DELTA_CHARACTERS = 65_536
-"""One delta. Written as JSON a character takes six bytes at most, so a delta stays well below 1 MiB."""
+MAX_DELTA_CHARACTERS = 8_192
+"""One delta. Written as JSON a character takes six bytes at most, so a delta fits into the 64 KiB that a call's channel
+carries where its client says nothing."""
 
 
 def parts_of(text: str) -> Iterator[str]:
