@@ -217,7 +217,7 @@ def check_params(params: client.ResponseParams) -> None:
             check_id(entry.id, f"{path}.id")
         else:
             check_item(entry, path)
-            _check_no_image(entry, path)
+            _check_words_only(entry, path)
 
 
 def no_prompts(path: str) -> WireError:
@@ -225,13 +225,16 @@ def no_prompts(path: str) -> WireError:
     return faults.bad_value(path, "this server keeps no prompts; send 'instructions' instead.")
 
 
-def _check_no_image(item: items.Item, path: str) -> None:
-    """Raises `WireError` on an image that is in no item of the conversation: it would be sent for one response only."""
+def _check_words_only(item: items.Item, path: str) -> None:
+    """Raises `WireError` on an image, or sound without its words, that is in no item of the conversation: nobody would
+    read it for one response."""
     for index, part in enumerate(item.content if isinstance(item, items.Message) else ()):
-        if isinstance(part, items.InputImage):
+        is_unread = isinstance(part, items.InputAudio) and part.audio is not UNSET and not part.transcript
+        if isinstance(part, items.InputImage) or is_unread:
+            what = "an image" if isinstance(part, items.InputImage) else "sound without a transcript"
             raise faults.bad_value(
                 f"{path}.content[{index}].type",
-                "an image belongs into an item of the conversation; name that by an 'item_reference'.",
+                f"{what} belongs into an item of the conversation; name that by an 'item_reference'.",
             )
 
 

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from orchestrator.scheduling.work import Transcribed, WordFound
-from tests.sessions.talk import Talk
+from orchestrator.sessions.logprobs import logprobs_of
+from tests.sessions.talk import Talk, view
 
 ASKED: dict[str, Any] = {"include": ["item.input_audio_transcription.logprobs"]}
 WORDS = (WordFound("Guten", 0.0, 0.4, 0.9), WordFound(" Tag…", 0.4, 0.8, 0.0))
@@ -41,3 +42,12 @@ def test_a_recogniser_that_knows_no_words_says_so() -> None:
 def test_nobody_is_told_who_did_not_ask() -> None:
     """A plain client sees no such field."""
     assert "logprobs" not in heard(WORDS)
+
+
+def test_words_that_stand_in_place_of_the_recognised_ones_have_no_probability() -> None:
+    """What was settled otherwise was not recognised so."""
+    report = Transcribed("j", " Guten Tag… ", WORDS)
+    asked = view(include=tuple(ASKED["include"]))
+    assert logprobs_of(asked, report, "Guten Tag…")
+    assert logprobs_of(asked, report, "Guten Abend…") is None
+    assert logprobs_of(asked, None, "Guten Tag…") is None

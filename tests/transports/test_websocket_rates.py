@@ -1,5 +1,7 @@
 """How fast the client of a WebSocket may speak."""
 
+import asyncio
+
 from orchestrator.transports.pace import Rate
 from tests.transports.running import Running, against, build, closed, open_session, say, until
 
@@ -13,7 +15,8 @@ def test_link_that_says_too_much_is_read_more_slowly_and_then_ended() -> None:
 
             for _ in range(100):
                 await say(link, "response.cancel")
-            code, reason = await closed(link)
+            async with asyncio.timeout(60):
+                code, reason = await closed(link)
             assert (code, "too much" in reason) == (1008, True)
             assert 5 <= len(session.submitted) <= 20
             assert session.ended is None

@@ -191,13 +191,20 @@ def test_check_item_bounds_the_images_of_an_item() -> None:
                 codec.decode_client(event)
 
 
-def test_check_params_refuses_images_outside_of_items() -> None:
-    """An image of one response's input alone would be kept nowhere: the error says what to do instead."""
-    part = {"type": "input_image", "image_url": PNG + "AAAA"}
-    item = {"type": "message", "role": "user", "content": [part]}
-    with pytest.raises(WireError, match="item_reference") as caught:
-        codec.decode_client(json.dumps({"type": "response.create", "response": {"input": [item]}}))
-    assert caught.value.param == "response.input[0].content[0].type"
+def test_check_params_refuses_images_and_sound_outside_of_items() -> None:
+    """What is in one response's input alone nobody would read: the error says what to do instead."""
+    for part in (
+        {"type": "input_image", "image_url": PNG + "AAAA"},
+        {"type": "input_audio", "audio": "AAAA"},
+        {"type": "input_audio", "audio": "AAAA", "transcript": None},
+    ):
+        item = {"type": "message", "role": "user", "content": [part]}
+        with pytest.raises(WireError, match="item_reference") as caught:
+            codec.decode_client(json.dumps({"type": "response.create", "response": {"input": [item]}}))
+        assert caught.value.param == "response.input[0].content[0].type"
+    known = {"type": "input_audio", "audio": "AAAA", "transcript": "Hello."}
+    item = {"type": "message", "role": "user", "content": [known]}
+    codec.decode_client(json.dumps({"type": "response.create", "response": {"input": [item]}}))
 
 
 def test_check_params_refuses_a_stored_prompt() -> None:
