@@ -8,14 +8,13 @@ import asyncio
 import contextlib
 import random
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import replace
-from typing import NamedTuple
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from orchestrator.buffers.input_queue import QueueBounds
-from orchestrator.clock import MonotonicClock
+from orchestrator.clock import Clock, MonotonicClock
 from orchestrator.scheduling.dispatcher import Dispatcher
 from orchestrator.scheduling.job import Job
 from orchestrator.scheduling.plan import FreeSlots
@@ -47,12 +46,13 @@ SENTENCE_PIECES = 5
 
 
 class ScriptedWorkers:
-    """The dispatcher's `Workers`: a reply is `deltas` words, one each `pace_s`; a sentence is half a second of noise,
-    in pieces that are there at once."""
+    """The dispatcher's `Workers`: a reply is `deltas` words, one each `pace_s`, after `think_s`; a sentence is half a
+    second of noise, in pieces that are there at once."""
 
-    def __init__(self, deltas: int, pace_s: float) -> None:
+    def __init__(self, deltas: int, pace_s: float, think_s: float = 0.0) -> None:
         self._deltas = deltas
         self._pace_s = pace_s
+        self._think_s = think_s
         self._events: WorkerEvents | None = None
         self._running: dict[str, str] = {}
 
@@ -73,7 +73,7 @@ class ScriptedWorkers:
         for job in jobs:
             self._running[job.id] = worker_id
             if isinstance(job.work, Reply):
-                loop.call_soon(self._write, job.id, 0)
+                loop.call_later(self._think_s, self._write, job.id, 0)
             elif isinstance(job.work, Speak):
                 loop.call_soon(self._speak, job.id, job.work.text)
 
@@ -133,19 +133,22 @@ class _Ready:
         return ()
 
 
-class Ports(NamedTuple):
-    """Where the server is: by HTTP, and by gRPC."""
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """Where the server is: by HTTP, and by gRPC; and who has its work done."""
 
     http: int
     grpc: int
+    dispatcher: Dispatcher
+    clock: Clock
 
 
 @contextlib.asynccontextmanager
-async def serving(deltas: int, pace_s: float, log_events: int) -> AsyncIterator["Ports"]:
+async def serving(deltas: int, pace_s: float, log_events: int, think_s: float = 0.0) -> AsyncIterator[Ports]:
     """Serves in this loop until the block is left; gives the ports."""
     settings, clock = Settings(), MonotonicClock()
     directory = replace(registry_settings(settings), log_events=log_events)
-    dispatcher = Dispatcher(ScriptedWorkers(deltas, pace_s), clock, Scheduler(QueueBounds(jobs=64)))
+    dispatcher = Dispatcher(ScriptedWorkers(deltas, pace_s, think_s), clock, Scheduler(QueueBounds(jobs=64)))
     detector = VoiceActivity(_NoDetector())
     registry = Registry(directory, clock, dispatcher, detector)
     entrance = Entrance(Gate(None, SecretBook(8)), ("loopback",), (), clock)
@@ -171,7 +174,7 @@ async def serving(deltas: int, pace_s: float, log_events: int) -> AsyncIterator[
     task = asyncio.create_task(server.serve(sockets), name="server")
     try:
         await server.listening.wait()
-        yield Ports(sockets[0].getsockname()[1], await rpc.start())
+        yield Ports(sockets[0].getsockname()[1], await rpc.start(), dispatcher, clock)
     finally:
         await registry.close()
         await rpc.stop(1)
