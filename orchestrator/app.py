@@ -28,6 +28,7 @@ from orchestrator.settings.parts import (
     registry_settings,
     scheduler,
     server_options,
+    stream_settings,
     url_of,
 )
 from orchestrator.settings.watching import ServerParts, make_telemetry, watch_server
@@ -40,6 +41,7 @@ from orchestrator.transports.page import read_page
 from orchestrator.transports.proxies import Proxies
 from orchestrator.transports.routes import Doors, ServiceCondition, WorkerCondition
 from orchestrator.transports.server import listen, make_server
+from orchestrator.transports.sessions_http import EventsDoor
 from orchestrator.transports.webrtc import CallDoor
 from orchestrator.transports.websocket import WebSocketDoor
 from orchestrator.workers.pool import Progress, WorkerPool
@@ -108,6 +110,7 @@ class Application:
         self._entrance = Entrance(Gate(ring, secrets), server.origins, server.hosts, clock)
         self._links = WebSocketDoor(self._registry, self._entrance, server.max_links)
         self._calls = CallDoor(self._registry, call_settings(settings), clock)
+        self._events = EventsDoor(self._registry, self._entrance, server.max_links, stream_settings(settings))
         doors = Doors(
             self._entrance,
             self._links,
@@ -121,6 +124,7 @@ class Application:
             self._registry,
             self._dispatcher,
             Proxies(server.proxies),
+            self._events,
         )
         self._server = make_server(make_app(doors, read_page()), server_options(server))
         self.inventory = Inventory()
@@ -255,9 +259,10 @@ class Application:
     async def _end(self, serving: "asyncio.Task[None]", working: "asyncio.Task[None]") -> None:
         """Closes links and calls, then the port, then the workers."""
         self._links.close(1001, SHUTTING_DOWN)
+        self._events.close(1001, SHUTTING_DOWN)
         await self._registry.close()
         await self._calls.close()
-        await self._unless_hurried(self._links.wait_empty(), _LINKS_CLOSE_WITHIN_S)
+        await self._unless_hurried(self._links_end(), _LINKS_CLOSE_WITHIN_S)
         self._server.should_exit = True
         await serving
         await self._unless_hurried(self._stop_workers(working), _WORKERS_STOP_WITHIN_S)
@@ -275,6 +280,10 @@ class Application:
             "stopped",
             extra={"loop_lag_p99_ms": round(lag.p99_ms, 1), "worst_ms": round(lag.worst_ever_ms, 1)},
         )
+
+    async def _links_end(self) -> None:
+        await self._links.wait_empty()
+        await self._events.wait_empty()
 
     async def _stop_workers(self, working: "asyncio.Task[None]") -> None:
         """Lets running jobs end and every process go. Cancelling it leaves the rest to `working`."""

@@ -20,6 +20,7 @@ from orchestrator.settings.agreement import consistency_rules
 from orchestrator.settings.schema import Flow, IceServer, Quota, Server, Settings
 from orchestrator.transports import call
 from orchestrator.transports.server import ServerOptions
+from orchestrator.transports.sse_link import StreamSettings
 from orchestrator.wire.session import Session
 
 MODEL = "chorale"
@@ -140,6 +141,11 @@ def server_options(server: Server) -> ServerOptions:
         certificate=server.tls.cert if server.tls else None,
         certificate_key=server.tls.key if server.tls else None,
     )
+
+
+def stream_settings(settings: Settings) -> StreamSettings:
+    """Returns how server-sent events are kept."""
+    return StreamSettings(settings.http.heartbeat_s, settings.http.retry_ms)
 
 
 def recording_settings(settings: Settings) -> RecordingSettings | None:

@@ -6,6 +6,7 @@ upgrade.
 
 import logging
 import time
+from collections.abc import Mapping
 
 from fastapi import HTTPException
 from starlette.datastructures import Headers, MutableHeaders
@@ -45,7 +46,8 @@ _EXPOSED = (
 
 
 class Border:
-    """ASGI around the application. `requests` is told of every request when it comes and when it has been answered."""
+    """ASGI around the application. `requests` is told of every request when it comes and when it has been answered.
+    `bodies`: how large bodies may be, by the beginning of a path, where that is not `MAX_BODY_BYTES`."""
 
     def __init__(
         self,
@@ -53,11 +55,13 @@ class Border:
         entrance: Entrance,
         requests: Requests | None = None,
         proxies: Proxies | None = None,
+        bodies: Mapping[str, int] | None = None,
     ) -> None:
         self._app = app
         self._entrance = entrance
         self._requests = requests or Silent()
         self._proxies = proxies or Proxies()
+        self._bodies = dict(bodies or {})
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] not in ("http", "websocket"):
@@ -76,13 +80,18 @@ class Border:
         if scope["type"] == "websocket":
             await self._app(scope, receive, send)
             return
-        crossing = _Crossing(scope, receive, send)
+        crossing = _Crossing(scope, receive, send, self._most_bytes(scope["path"]))
         self._requests.began(scope["method"], scope["scheme"])
         try:
             await self._pass(scope, crossing)
         finally:
             crossing.write_log()
             self._requests.request(crossing.record())
+
+    def _most_bytes(self, path: str) -> int:
+        """Returns how large a body may be: of the addresses that begin like this one the longest says so."""
+        known = [start for start in self._bodies if path.startswith(start)]
+        return self._bodies[max(known, key=len)] if known else MAX_BODY_BYTES
 
     async def _pass(self, scope: Scope, crossing: "_Crossing") -> None:
         headers = Headers(scope=scope)
@@ -103,8 +112,9 @@ class Border:
 class _Crossing:
     """One request: its channels, what is counted on them, and its line in the log."""
 
-    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    def __init__(self, scope: Scope, receive: Receive, send: Send, most_bytes: int) -> None:
         self._scope = scope
+        self._most_bytes = most_bytes
         self._receive = receive
         self._send = send
         self._began_s = time.monotonic()
@@ -116,8 +126,8 @@ class _Crossing:
     async def receive(self) -> Message:
         message = await self._receive()
         self._received += len(message.get("body", b""))
-        if self._received > MAX_BODY_BYTES:
-            raise HTTPException(413, f"The body is larger than {MAX_BODY_BYTES} bytes.")
+        if self._received > self._most_bytes:
+            raise HTTPException(413, f"The body is larger than {self._most_bytes} bytes.")
         return message
 
     async def send(self, message: Message) -> None:

@@ -26,6 +26,8 @@ from orchestrator.transports.proxies import Proxies
 from orchestrator.transports.rejoining import Back
 from orchestrator.transports.routes import Doors, Metrics, ServiceCondition, WorkerCondition
 from orchestrator.transports.server import Server, ServerOptions, listen, make_server
+from orchestrator.transports.sessions_http import EventsDoor
+from orchestrator.transports.sse_link import StreamSettings
 from orchestrator.transports.websocket import WebSocketDoor
 from tests.transports.fake_sessions import DEFAULTS, FakeDirectory, FakeSession
 
@@ -79,6 +81,7 @@ class House:
     readiness: FakeReadiness
     entrance: Entrance
     door: WebSocketDoor
+    events: EventsDoor
     app: ASGIApp
 
     def client(self, **headers: str) -> httpx.AsyncClient:
@@ -99,6 +102,7 @@ def build(
     metrics: Metrics | None = None,
     requests: Requests | None = None,
     proxies: Proxies | None = None,
+    streams: StreamSettings | None = None,
 ) -> House:
     """Makes a house; without a ring everyone may come in."""
     clock = MonotonicClock()
@@ -106,6 +110,7 @@ def build(
     calls, readiness = FakeCalls(directory), FakeReadiness()
     entrance = Entrance(Gate(ring, SecretBook(max_secrets)), origins, hosts, clock)
     door = WebSocketDoor(directory, entrance, max_links)
+    events = EventsDoor(directory, entrance, max_links, streams)
     doors = Doors(
         entrance,
         door,
@@ -118,9 +123,10 @@ def build(
         requests,
         directory,
         proxies=proxies,
+        events=events,
     )
     app = make_app(doors, read_page(page) if page else {})
-    return House(directory, calls, readiness, entrance, door, app)
+    return House(directory, calls, readiness, entrance, door, events, app)
 
 
 @dataclass
@@ -165,7 +171,7 @@ async def serving(house: House, options: ServerOptions | None = None) -> AsyncIt
     finally:
         server.should_exit = True
         await task
-    assert house.door.links == 0
+    assert house.door.links == house.events.links == 0
 
 
 def against(
