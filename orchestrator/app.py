@@ -138,6 +138,7 @@ class Application:
                 self._calls,
                 secrets,
                 self._recorder,
+                self._events,
             )
             self.inventory = watch_server(self._telemetry, parts, settings)
         self._keys: KeyWatch | None = None

@@ -22,6 +22,7 @@ from orchestrator.telemetry.options import LanguageModel, TelemetrySettings
 from orchestrator.transports.auth import MAX_INITIAL_BYTES, SecretBook
 from orchestrator.transports.call import MAX_UNREAD, MAX_UNREAD_BYTES
 from orchestrator.transports.outbox import MAX_TOLD, MAX_TOLD_BYTES
+from orchestrator.transports.sessions_http import EventsDoor
 from orchestrator.transports.webrtc import CallDoor
 from orchestrator.transports.websocket import WebSocketDoor
 from orchestrator.workers.pool import WorkerPool
@@ -45,6 +46,7 @@ class ServerParts:
     calls: CallDoor
     secrets: SecretBook
     recorder: SessionRecorder | None
+    streams: EventsDoor | None = None
 
 
 def telemetry_settings(settings: Settings) -> TelemetrySettings:
@@ -98,6 +100,11 @@ def watch_server(telemetry: "Telemetry", parts: ServerParts, settings: Settings)
     buffers.register_held(
         inventory, "told", parts.links.told, most_links * MAX_TOLD, most_links * MAX_TOLD_BYTES
     )
+    if (streams := parts.streams) is not None:
+        buffers.register_held(inventory, "streams", lambda: (streams.links, 0, 0), most_links, 0)
+        buffers.register_held(
+            inventory, "streams_told", streams.told, most_links * MAX_TOLD, most_links * MAX_TOLD_BYTES
+        )
     most_calls = server.max_sessions
     buffers.register_held(
         inventory, "call_events", parts.calls.unread, most_calls * MAX_UNREAD, most_calls * MAX_UNREAD_BYTES
