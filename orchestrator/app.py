@@ -123,8 +123,8 @@ class Application:
             self._telemetry,
             self._registry,
             self._dispatcher,
-            Proxies(server.proxies),
-            self._events,
+            proxies=Proxies(server.proxies),
+            events=self._events,
         )
         self._server = make_server(make_app(doors, read_page()), server_options(server))
         self.inventory = Inventory()

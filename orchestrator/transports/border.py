@@ -6,7 +6,6 @@ upgrade.
 
 import logging
 import time
-from collections.abc import Mapping
 
 from fastapi import HTTPException
 from starlette.datastructures import Headers, MutableHeaders
@@ -23,6 +22,9 @@ log = logging.getLogger(__name__)
 
 MAX_BODY_BYTES = 512 * 1024
 """An offer or a session part is a few kilobytes; instructions may be longer."""
+
+BODY_LIMIT = "chorale.body_limit"
+"""Where in the scope a route says how large a body it takes, once it knows who sends it."""
 
 _SHOWN_BYTES = 256
 _API = ("/v1/", "/chorale.", "/openapi.json")
@@ -46,8 +48,7 @@ _EXPOSED = (
 
 
 class Border:
-    """ASGI around the application. `requests` is told of every request when it comes and when it has been answered.
-    `bodies`: how large bodies may be, by the beginning of a path, where that is not `MAX_BODY_BYTES`."""
+    """ASGI around the application. `requests` is told of every request when it comes and when it has been answered."""
 
     def __init__(
         self,
@@ -55,13 +56,11 @@ class Border:
         entrance: Entrance,
         requests: Requests | None = None,
         proxies: Proxies | None = None,
-        bodies: Mapping[str, int] | None = None,
     ) -> None:
         self._app = app
         self._entrance = entrance
         self._requests = requests or Silent()
         self._proxies = proxies or Proxies()
-        self._bodies = dict(bodies or {})
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] not in ("http", "websocket"):
@@ -80,18 +79,13 @@ class Border:
         if scope["type"] == "websocket":
             await self._app(scope, receive, send)
             return
-        crossing = _Crossing(scope, receive, send, self._most_bytes(scope["path"]))
+        crossing = _Crossing(scope, receive, send)
         self._requests.began(scope["method"], scope["scheme"])
         try:
             await self._pass(scope, crossing)
         finally:
             crossing.write_log()
             self._requests.request(crossing.record())
-
-    def _most_bytes(self, path: str) -> int:
-        """Returns how large a body may be: of the addresses that begin like this one the longest says so."""
-        known = [start for start in self._bodies if path.startswith(start)]
-        return self._bodies[max(known, key=len)] if known else MAX_BODY_BYTES
 
     async def _pass(self, scope: Scope, crossing: "_Crossing") -> None:
         headers = Headers(scope=scope)
@@ -112,9 +106,8 @@ class Border:
 class _Crossing:
     """One request: its channels, what is counted on them, and its line in the log."""
 
-    def __init__(self, scope: Scope, receive: Receive, send: Send, most_bytes: int) -> None:
+    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self._scope = scope
-        self._most_bytes = most_bytes
         self._receive = receive
         self._send = send
         self._began_s = time.monotonic()
@@ -126,8 +119,9 @@ class _Crossing:
     async def receive(self) -> Message:
         message = await self._receive()
         self._received += len(message.get("body", b""))
-        if self._received > self._most_bytes:
-            raise HTTPException(413, f"The body is larger than {self._most_bytes} bytes.")
+        most = self._scope.get(BODY_LIMIT, MAX_BODY_BYTES)
+        if self._received > most:
+            raise HTTPException(413, f"The body is larger than {most} bytes.")
         return message
 
     async def send(self, message: Message) -> None:

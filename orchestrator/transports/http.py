@@ -9,12 +9,11 @@ from starlette.responses import Response
 from starlette.types import ASGIApp
 
 from orchestrator.errors import ChoraleError, WireError
-from orchestrator.transports import page, routes, sessions_http
+from orchestrator.transports import page, routes
 from orchestrator.transports.border import Border
 from orchestrator.transports.refusals import Refusal, error_response, internal_error, refuse
 from orchestrator.transports.routes import Doors
 
-_BODIES = {f"{sessions_http.SESSIONS}/": sessions_http.MAX_EVENTS_BYTES}
 _CODES = {400: "invalid_json", 404: "not_found", 405: "method_not_allowed", 413: "request_too_large"}
 
 
@@ -29,7 +28,7 @@ def make_app(doors: Doors, files: Mapping[str, page.PageFile]) -> ASGIApp:
     app.add_exception_handler(HTTPException, _answer_http)
     app.add_exception_handler(RequestValidationError, _answer_invalid)
     app.add_exception_handler(Exception, _answer_internal)
-    return Border(app, doors.entrance, doors.requests, doors.proxies, _BODIES)
+    return Border(app, doors.entrance, doors.requests, doors.proxies)
 
 
 def _page_route(file: page.PageFile) -> Callable[[Request], Awaitable[Response]]:

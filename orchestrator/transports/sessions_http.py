@@ -16,6 +16,7 @@ from orchestrator.observability import logs
 from orchestrator.sessions.links import LinkKind, SessionDirectory, SessionPort
 from orchestrator.transports import partial, rejoining
 from orchestrator.transports.auth import Principal, credential
+from orchestrator.transports.border import BODY_LIMIT
 from orchestrator.transports.entrance import Entrance
 from orchestrator.transports.refusals import NO_CACHE
 from orchestrator.transports.sse_link import EventStream, SseLink, StreamSettings
@@ -173,6 +174,7 @@ class SessionRoutes:
         """Takes one client event or a list of them. Each is handled before the next; the first that is refused is
         answered, and none after it is looked at."""
         session, _ = self._find(request, session_id)
+        request.scope[BODY_LIMIT] = MAX_EVENTS_BYTES
         events = _events(await request.body())
         for accepted, data in enumerate(events):
             refused = await _perform(session, data)
