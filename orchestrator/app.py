@@ -30,6 +30,7 @@ from orchestrator.settings.parts import (
     registry_settings,
     scheduler,
     server_options,
+    stream_settings,
     url_of,
 )
 from orchestrator.settings.watching import ServerParts, make_telemetry, watch_server
@@ -43,6 +44,7 @@ from orchestrator.transports.proxies import Proxies
 from orchestrator.transports.routes import Doors, ServiceCondition, WorkerCondition
 from orchestrator.transports.rpc.door import RpcDoor
 from orchestrator.transports.server import listen, make_server
+from orchestrator.transports.sessions_http import EventsDoor
 from orchestrator.transports.webrtc import CallDoor
 from orchestrator.transports.websocket import WebSocketDoor
 from orchestrator.workers.pool import Progress, WorkerPool
@@ -118,6 +120,7 @@ class Application:
         self.grpc_port: int | None = None
         """Where gRPC is spoken, once it is."""
         self._calls = CallDoor(self._registry, call_settings(settings), clock)
+        self._events = EventsDoor(self._registry, self._entrance, server.max_links, stream_settings(settings))
         doors = Doors(
             self._entrance,
             self._links,
@@ -132,6 +135,7 @@ class Application:
             self._dispatcher,
             Proxies(server.proxies),
             self._streams,
+            events=self._events,
         )
         self._server = make_server(make_app(doors, read_page()), server_options(server))
         self.inventory = Inventory()
@@ -146,6 +150,7 @@ class Application:
                 secrets,
                 self._recorder,
                 self._streams,
+                self._events,
             )
             self.inventory = watch_server(self._telemetry, parts, settings)
         self._keys: KeyWatch | None = None
@@ -300,12 +305,12 @@ class Application:
         """Closes links and calls, then the port, then the workers."""
         self._links.close(1001, SHUTTING_DOWN)
         self._streams.close()
+        self._events.close(1001, SHUTTING_DOWN)
         await self._registry.close()
         await self._calls.close()
         if self._grpc is not None:
             await self._unless_hurried(self._grpc.stop(_LINKS_CLOSE_WITHIN_S), _LINKS_CLOSE_WITHIN_S + 1)
-        empty = asyncio.gather(self._links.wait_empty(), self._streams.wait_empty())
-        await self._unless_hurried(empty, _LINKS_CLOSE_WITHIN_S)
+        await self._unless_hurried(self._links_end(), _LINKS_CLOSE_WITHIN_S)
         self._server.should_exit = True
         await serving
         await self._unless_hurried(self._stop_workers(working), _WORKERS_STOP_WITHIN_S)
@@ -323,6 +328,9 @@ class Application:
             "stopped",
             extra={"loop_lag_p99_ms": round(lag.p99_ms, 1), "worst_ms": round(lag.worst_ever_ms, 1)},
         )
+
+    async def _links_end(self) -> None:
+        await asyncio.gather(self._links.wait_empty(), self._streams.wait_empty(), self._events.wait_empty())
 
     async def _stop_workers(self, working: "asyncio.Task[None]") -> None:
         """Lets running jobs end and every process go. Cancelling it leaves the rest to `working`."""

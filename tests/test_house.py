@@ -55,6 +55,7 @@ HEARTS_AMONG_SHELLS = (
     "orchestrator/transports/rtp_placement.py",
     "orchestrator/transports/rtp_reception.py",
     "orchestrator/transports/signed_secret.py",
+    "orchestrator/transports/sse.py",
     "orchestrator/transports/tracks.py",
     "orchestrator/workers/stillness.py",
     "orchestrator/workers/supervision.py",

@@ -21,6 +21,7 @@ from orchestrator.settings.schema import Flow, IceServer, Quota, Server, Setting
 from orchestrator.transports import call
 from orchestrator.transports.rpc.door import GrpcOptions
 from orchestrator.transports.server import ServerOptions
+from orchestrator.transports.sse_link import StreamSettings
 from orchestrator.wire.session import Session
 
 MODEL = "chorale"
@@ -154,6 +155,11 @@ def grpc_options(server: Server) -> GrpcOptions | None:
         certificate=server.tls.cert if server.tls else None,
         certificate_key=server.tls.key if server.tls else None,
     )
+
+
+def stream_settings(settings: Settings) -> StreamSettings:
+    """Returns how server-sent events are kept."""
+    return StreamSettings(settings.http.heartbeat_s, settings.http.retry_ms)
 
 
 def recording_settings(settings: Settings) -> RecordingSettings | None:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+from msgspec import UNSET, structs
 from typer.testing import CliRunner, Result
 
 from orchestrator.cli import chat
@@ -58,7 +59,8 @@ def test_a_conversation_goes_on_until_the_input_ends(monkeypatch: pytest.MonkeyP
     with answering() as server:
         chat.chat(url=server.url, text=None, key=None, model=None, instructions=None, timeout=20)
     assert next(lines, "all") == "all"
-    assert [event.item for event in server.session.submitted if isinstance(event, CreateItem)] == [
+    items = [event.item for event in server.session.submitted if isinstance(event, CreateItem)]
+    assert [structs.replace(item, id=UNSET) for item in items] == [
         Message("user", (InputText("First?"),)),
         Message("user", (InputText("Second?"),)),
     ]

@@ -27,6 +27,8 @@ from orchestrator.transports.rejoining import Back
 from orchestrator.transports.routes import Doors, Metrics, ServiceCondition, WorkerCondition
 from orchestrator.transports.rpc.door import RpcDoor
 from orchestrator.transports.server import Server, ServerOptions, listen, make_server
+from orchestrator.transports.sessions_http import EventsDoor
+from orchestrator.transports.sse_link import StreamSettings
 from orchestrator.transports.websocket import WebSocketDoor
 from tests.transports.fake_sessions import DEFAULTS, FakeDirectory, FakeSession
 
@@ -80,6 +82,7 @@ class House:
     readiness: FakeReadiness
     entrance: Entrance
     door: WebSocketDoor
+    events: EventsDoor
     app: ASGIApp
     streams: RpcDoor
 
@@ -101,6 +104,7 @@ def build(
     metrics: Metrics | None = None,
     requests: Requests | None = None,
     proxies: Proxies | None = None,
+    streams: StreamSettings | None = None,
 ) -> House:
     """Makes a house; without a ring everyone may come in."""
     clock = MonotonicClock()
@@ -108,7 +112,8 @@ def build(
     calls, readiness = FakeCalls(directory), FakeReadiness()
     entrance = Entrance(Gate(ring, SecretBook(max_secrets)), origins, hosts, clock)
     door = WebSocketDoor(directory, entrance, max_links)
-    streams = RpcDoor(max_links)
+    rpc = RpcDoor(max_links)
+    events = EventsDoor(directory, entrance, max_links, streams)
     doors = Doors(
         entrance,
         door,
@@ -121,10 +126,11 @@ def build(
         requests,
         directory,
         proxies=proxies,
-        rpc=streams,
+        rpc=rpc,
+        events=events,
     )
     app = make_app(doors, read_page(page) if page else {})
-    return House(directory, calls, readiness, entrance, door, app, streams)
+    return House(directory, calls, readiness, entrance, door, events, app, rpc)
 
 
 @dataclass
@@ -169,7 +175,7 @@ async def serving(house: House, options: ServerOptions | None = None) -> AsyncIt
     finally:
         server.should_exit = True
         await task
-    assert house.door.links == house.streams.links == 0
+    assert house.door.links == house.streams.links == house.events.links == 0
 
 
 def against(
