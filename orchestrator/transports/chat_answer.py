@@ -94,7 +94,7 @@ class Chunk(Struct, frozen=True):
     created: int
     model: str
     choices: tuple[ChunkChoice, ...]
-    usage: Usage | None | UnsetType = UNSET
+    usage: Usage | UnsetType | None = UNSET
     object: str = "chat.completion.chunk"
 
 
@@ -138,7 +138,7 @@ class Answer:
     async def chunks(self, reports: AsyncIterator[Report], with_usage: bool) -> AsyncGenerator[bytes, None]:
         """Yields chunks: the role, what is said, how it ended, and with `with_usage` what it took. Nothing is yielded
         before the first report has come."""
-        no_usage: None | UnsetType = None if with_usage else UNSET
+        no_usage: UnsetType | None = None if with_usage else UNSET
         begun: set[int] = set()
         is_first = True
 

@@ -204,7 +204,9 @@ class SoundWriter:
         if kind not in ("wav", "pcm"):
             container, codec, options = _WRITTEN[kind]
             self._container = av.open(self._sink, "w", format=container, options=options)
-            self._stream = self._container.add_stream(codec, rate=rate_hz, layout="mono")
+            stream = self._container.add_stream(codec, rate=rate_hz, layout="mono")
+            assert isinstance(stream, AudioStream)
+            self._stream = stream
 
     def feed(self, pcm: bytes) -> bytes:
         """Takes int16 little-endian samples; returns what of the file is new."""

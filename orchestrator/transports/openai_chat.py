@@ -219,7 +219,9 @@ def _tool(at: int, tool: Tool) -> ToolSpec:
         raise unsupported(f"{where}.type", "Only functions can be called.")
     function = tool.function
     if function is None:
-        raise WireError("missing_required_parameter", f"Missing required parameter: '{where}.function'.", where)
+        raise WireError(
+            "missing_required_parameter", f"Missing required parameter: '{where}.function'.", where
+        )
     parameters = function.parameters
     if parameters is None:
         return ToolSpec(function.name, function.description or "", NO_PARAMETERS)

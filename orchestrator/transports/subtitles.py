@@ -76,7 +76,7 @@ def _with_marks(text: str, at: int) -> int:
 
 
 def _ends_sentence(text: str, at: int) -> bool:
-    return text[:_with_marks(text, at)].rstrip("\"'”’)»").endswith(_ENDS)
+    return text[: _with_marks(text, at)].rstrip("\"'”’)»").endswith(_ENDS)
 
 
 def srt(segments: Iterable[Segment]) -> str:

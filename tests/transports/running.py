@@ -21,6 +21,7 @@ from orchestrator.sessions.links import SessionRequest
 from orchestrator.transports.auth import Gate, KeyRing, SecretBook
 from orchestrator.transports.entrance import Entrance
 from orchestrator.transports.http import make_app
+from orchestrator.transports.openai_door import OpenAi
 from orchestrator.transports.page import read_page
 from orchestrator.transports.routes import Doors, Metrics, ServiceCondition, WorkerCondition
 from orchestrator.transports.server import Server, ServerOptions, listen, make_server
@@ -88,6 +89,7 @@ def build(
     page: Path | None = None,
     metrics: Metrics | None = None,
     requests: Requests | None = None,
+    openai: OpenAi | None = None,
 ) -> House:
     """Makes a house; without a ring everyone may come in."""
     clock = MonotonicClock()
@@ -95,7 +97,9 @@ def build(
     calls, readiness = FakeCalls(directory), FakeReadiness()
     entrance = Entrance(Gate(ring, SecretBook(max_secrets)), origins, hosts, clock)
     door = WebSocketDoor(directory, entrance, max_links)
-    doors = Doors(entrance, door, calls, readiness, DEFAULTS, 3_600, clock, metrics, requests)
+    doors = Doors(
+        entrance, door, calls, readiness, DEFAULTS, 3_600, clock, metrics, requests, directory, openai=openai
+    )
     app = make_app(doors, read_page(page) if page else {})
     return House(directory, calls, readiness, entrance, door, app)
 
