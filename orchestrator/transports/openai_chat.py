@@ -7,6 +7,7 @@ from pydantic import BaseModel, Field
 
 from orchestrator.errors import WireError
 from orchestrator.scheduling.work import CallSpec, PromptMessage, Reply, ToolSpec
+from orchestrator.transports.openai_door import Body
 
 MOST_MESSAGES = 4_096
 MOST_TOOLS = 128
@@ -88,7 +89,7 @@ class ResponseFormat(BaseModel):
     type: str
 
 
-class ChatRequest(BaseModel):
+class ChatRequest(Body):
     """The body of a chat request. What is not named here has no effect."""
 
     messages: list[Message] = Field(min_length=1, max_length=MOST_MESSAGES)

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+import msgspec
 from fastapi import APIRouter, Request
 from fastapi.routing import APIRoute
-from pydantic import BaseModel
+from pydantic import BaseModel, model_validator
 from starlette.responses import Response
 
 from orchestrator.clock import seconds
@@ -63,6 +64,19 @@ class OpenAi:
         """Ends what is being done for requests, and takes no more."""
         self.errands.close()
         self.media.shutdown(wait=False, cancel_futures=True)
+
+
+class Body(BaseModel):
+    """What a request's body is made of. JSON can write halves of characters, which are no text and go nowhere."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _is_text(cls, given: Any) -> Any:  # whatever JSON can say
+        try:
+            msgspec.json.encode(given)
+        except (UnicodeEncodeError, RecursionError):
+            raise ValueError("it holds what is no text") from None
+        return given
 
 
 class ErrorDetail(BaseModel):

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from typing import Literal
 
 from fastapi import FastAPI, Request
-from pydantic import BaseModel, Field
+from pydantic import Field
 from starlette.responses import Response
 
 from orchestrator.errors import WireError
@@ -20,6 +20,7 @@ from orchestrator.transports.openai_chat import ChatRequest, reply_of, unsupport
 from orchestrator.transports.openai_door import (
     EMBED_WITHIN_US,
     REPLY_WITHIN_US,
+    Body,
     OpenAi,
     principal_of,
     router,
@@ -35,7 +36,7 @@ INPUTS_OF_A_JOB = 8
 _JSON = "application/json"
 
 
-class EmbeddingRequest(BaseModel):
+class EmbeddingRequest(Body):
     """The body of an embedding request."""
 
     input: str | list[str] | list[int] | list[list[int]]

@@ -16,7 +16,7 @@ from orchestrator.scheduling.work import Speak, SpeechPiece
 from orchestrator.transports.chat_answer import encode
 from orchestrator.transports.errand import Errand
 from orchestrator.transports.media import MEDIA_TYPES, SoundWriter, SpeechFormat
-from orchestrator.transports.openai_door import SPEAK_WITHIN_US, OpenAi, principal_of, router
+from orchestrator.transports.openai_door import SPEAK_WITHIN_US, Body, OpenAi, principal_of, router
 from orchestrator.transports.routes import Doors
 from orchestrator.transports.streamed import EventStream, Streamed, attended, begun
 
@@ -30,7 +30,7 @@ class NamedVoice(BaseModel):
     id: str = Field(max_length=256)
 
 
-class SpeechRequest(BaseModel):
+class SpeechRequest(Body):
     """The body of a speech request. There is one voice: `voice` and `instructions` have no effect."""
 
     input: str = Field(min_length=1, max_length=LONGEST_INPUT)

@@ -69,7 +69,7 @@ def asking(
     async def main() -> None:
         clock = MonotonicClock()
         workers = FakeWorkers(answer, delay_s)
-        tiers = dict.fromkeys(Tier, quotas(requests=requests))
+        tiers = {int(tier): quotas(requests=requests) for tier in Tier}
         costs = Costs(TenantLimits(tiers)) if requests else None
         dispatcher = Dispatcher(workers, clock, limiter=Limiter(FixedLimit(most_jobs)), costs=costs)
         dispatcher.start()
