@@ -24,6 +24,7 @@ from orchestrator.settings.parts import (
     call_settings,
     costs,
     limit_settings,
+    openai,
     recording_settings,
     registry_settings,
     scheduler,
@@ -104,6 +105,7 @@ class Application:
         self._entrance = Entrance(Gate(ring, secrets), server.origins, server.hosts, clock)
         self._links = WebSocketDoor(self._registry, self._entrance, server.max_links)
         self._calls = CallDoor(self._registry, call_settings(settings), clock)
+        self._openai = openai(settings, self._dispatcher, clock)
         doors = Doors(
             self._entrance,
             self._links,
@@ -116,6 +118,7 @@ class Application:
             self._telemetry,
             self._registry,
             self._dispatcher,
+            self._openai,
         )
         self._server = make_server(make_app(doors, read_page()), server_options(server))
         self.inventory = Inventory()
@@ -224,11 +227,13 @@ class Application:
         self._entrance.close()
         drain_s = self._settings.server.drain_s
         log.info("draining", extra={"sessions": len(self._registry), "within_s": drain_s})
-        await self._unless_hurried(self._registry.drain(drain_s), drain_s + 1)
+        done = asyncio.gather(self._registry.drain(drain_s), self._openai.errands.wait_empty())
+        await self._unless_hurried(done, drain_s + 1)
 
     async def _end(self, serving: "asyncio.Task[None]", working: "asyncio.Task[None]") -> None:
         """Closes links and calls, then the port, then the workers."""
         self._links.close(1001, SHUTTING_DOWN)
+        self._openai.close()
         await self._registry.close()
         await self._calls.close()
         await self._unless_hurried(self._links.wait_empty(), _LINKS_CLOSE_WITHIN_S)
