@@ -187,7 +187,9 @@ def _messages(messages: list[Message]) -> tuple[PromptMessage, ...]:
         text = _text(message, f"{where}.content")
         if text is None and not calls:
             raise WireError(
-                "missing_required_parameter", f"Missing required parameter: '{where}.content'.", where
+                "missing_required_parameter",
+                f"Missing required parameter: '{where}.content'.",
+                f"{where}.content",
             )
         role = "system" if message.role == "developer" else message.role
         prompt.append(PromptMessage(role, text or "", calls, message.tool_call_id))
@@ -221,7 +223,9 @@ def _tool(at: int, tool: Tool) -> ToolSpec:
     function = tool.function
     if function is None:
         raise WireError(
-            "missing_required_parameter", f"Missing required parameter: '{where}.function'.", where
+            "missing_required_parameter",
+            f"Missing required parameter: '{where}.function'.",
+            f"{where}.function",
         )
     parameters = function.parameters
     if parameters is None:
