@@ -40,7 +40,12 @@ MOST_FAULTS = 200
 MOST_PIECES = 64
 """Pieces that one decoded frame may complete."""
 
-_PROBE = {"probesize": "1000000", "analyzeduration": "5000000"}
+OPTIONS = {
+    "format_whitelist": FORMATS,
+    "codec_whitelist": CODECS,
+    "probesize": "1000000",
+    "analyzeduration": "5000000",
+}
 
 SpeechFormat = Literal["mp3", "opus", "aac", "flac", "wav", "pcm"]
 
@@ -118,9 +123,8 @@ class SoundFile:
     def _open(self) -> None:
         if self._closed:
             raise Unreadable("The file is closed.")
-        options = {"format_whitelist": FORMATS, "codec_whitelist": CODECS, **_PROBE}
         try:
-            self._container = av.open(self._file, "r", options=options, metadata_errors="ignore")
+            self._container = av.open(self._file, "r", options=OPTIONS, metadata_errors="ignore")
         except (av.FFmpegError, ValueError, OSError):
             raise Unreadable("The file is not sound in a format that this server reads.") from None
         streams = self._container.streams.audio

@@ -37,8 +37,9 @@ def segments_of(found: Transcribed, start_s: float, stop_s: float) -> list[Segme
     segments = []
     for words, said in _split(text, found.words):
         if said:
-            first, last = words[0].start_s + start_s, words[-1].stop_s + start_s
-            segments.append(Segment(min(first, stop_s), max(first, min(last, stop_s)), said, found))
+            first = min(words[0].start_s + start_s, stop_s)
+            last = min(words[-1].stop_s + start_s, stop_s)
+            segments.append(Segment(first, max(first, last), said, found))
     return segments
 
 
