@@ -3,7 +3,7 @@
 import asyncio
 import math
 from collections import Counter, deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import Self
 
 from orchestrator.clock import Clock
@@ -122,7 +122,7 @@ class Errand:
             when = f"; try again in {wait_s:.1f} s" if wait_s else ""
             raise _over_quota(f"the quota of this key is used up{when}", wait_s)
 
-    async def run(self, work: Work, within_us: int, param: str | None = None) -> AsyncIterator[Report]:
+    async def run(self, work: Work, within_us: int, param: str | None = None) -> AsyncGenerator[Report, None]:
         """Yields the reports of one piece of work, to its last. Leaving the iteration takes the work back.
 
         Raises `Refusal` (429 with what is left of the quota, 503 with a time to come back), `WorkerFailed`,

@@ -1,7 +1,7 @@
 """The OpenAI HTTP API around workers that answer by a test's rule."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 
 import httpx
 from openai import AsyncOpenAI
@@ -57,7 +57,7 @@ def asking(
     *,
     delay_s: float = 0.0,
     ring: KeyRing | None = None,
-    models: dict[WorkKind, str] | None = None,
+    models: Mapping[WorkKind, str] | None = None,
     limits: HttpLimits | None = None,
     best_tier: Tier | None = None,
     most_jobs: int = 100,

@@ -83,7 +83,8 @@ def test_chat_calls_a_tool_and_goes_on_with_its_output() -> None:
         async with asked.sdk() as client:
             first = await client.chat.completions.create(model="m", messages=HI, tools=TOOLS)
             message = first.choices[0].message
-            (call,) = message.tool_calls or ()
+            assert message.tool_calls is not None
+            (call,) = message.tool_calls
             assert call.type == "function"
             assert (call.function.name, call.function.arguments) == ("get_weather", '{"city":"Paris"}')
             output: Any = {"role": "tool", "tool_call_id": call.id, "content": "sunny"}

@@ -13,7 +13,8 @@ NOISE: Pcm = np.random.default_rng(5).normal(0, 3_000, 3 * LONGEST).astype(np.in
 
 def cut(pcm: Pcm, chunks: list[int]) -> list[Pcm]:
     """All pieces of a recording that comes in chunks of these sizes, the rest at once."""
-    cutter, pieces, at = PauseCutter(), [], 0
+    cutter, at = PauseCutter(), 0
+    pieces: list[Pcm] = []
     for size in [*chunks, len(pcm)]:
         pieces.extend(cutter.feed(pcm[at : at + size]))
         at += size
@@ -29,10 +30,11 @@ def test_cut_is_made_in_a_pause(pause_s: float) -> None:
     assert begin < quietest(pcm) < begin + SPEECH_RATE_HZ // 2
 
 
-def test_cut_in_silence_is_late() -> None:
-    """Where all is equally quiet the piece is as long as it may be, so that pieces are few."""
-    at = quietest(np.zeros(LONGEST, np.int16))
-    assert LONGEST - SPEECH_RATE_HZ < at <= LONGEST
+@pytest.mark.parametrize("amplitude", [0, 20, 8_000])
+def test_cut_where_all_is_equally_loud_is_late(amplitude: int) -> None:
+    """In silence, in a steady tone: the piece is as long as it may be, so that pieces are few."""
+    tone = amplitude * np.sin(2 * np.pi * 440 * np.arange(LONGEST) / SPEECH_RATE_HZ)
+    assert LONGEST - SPEECH_RATE_HZ < quietest(tone.astype(np.int16)) <= LONGEST
 
 
 def test_short_recording_is_one_piece() -> None:
