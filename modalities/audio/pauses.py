@@ -1,7 +1,5 @@
 """Cuts a long recording into pieces that a recogniser takes, each at the quietest place that will do."""
 
-from collections.abc import Iterator
-
 import numpy as np
 
 from modalities.ports import SPEECH_RATE_HZ, Pcm
@@ -30,18 +28,19 @@ class PauseCutter:
         self._chunks: list[Pcm] = []
         self._length = 0
 
-    def feed(self, pcm: Pcm) -> Iterator[Pcm]:
-        """Takes more sound; yields the pieces that are complete now."""
+    def feed(self, pcm: Pcm) -> list[Pcm]:
+        """Takes more sound; returns the pieces that are complete now."""
         self._chunks.append(pcm)
         self._length += len(pcm)
         if self._length < LONGEST:
-            return
-        held = self.close()
+            return []
+        held, pieces = self.close(), []
         while len(held) >= LONGEST:
             cut = quietest(held[:LONGEST])
-            yield held[:cut].copy()
+            pieces.append(held[:cut].copy())
             held = held[cut:]
         self._chunks, self._length = [held.copy()], len(held)
+        return pieces
 
     def close(self) -> Pcm:
         """The sound ends: returns what is left."""

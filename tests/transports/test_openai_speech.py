@@ -11,7 +11,7 @@ import openai
 import pytest
 
 from orchestrator.scheduling.job import Job
-from orchestrator.scheduling.work import Failed, Report, Speak, SpeechPiece, Spoke
+from orchestrator.scheduling.work import Failed, Report, Speak, SpeechPiece, Spoke, WorkKind
 from orchestrator.transports.media import MEDIA_TYPES, SpeechFormat
 from orchestrator.transports.openai_speech import LONGEST_INPUT, RATE_HZ, sentences_of
 from tests.transports.asking import MODELS, Asked, asking
@@ -165,7 +165,7 @@ def test_speech_without_a_voice_is_404() -> None:
             with pytest.raises(openai.NotFoundError, match="no voice"):
                 await client.audio.speech.create(model="m", voice="v", input="hi")
 
-    models = {kind: name for kind, name in MODELS.items() if kind != "speech"}
+    models: dict[WorkKind, str] = {kind: name for kind, name in MODELS.items() if kind != "speech"}
     asking(test, singing, models=models)
 
 
