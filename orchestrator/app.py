@@ -132,6 +132,7 @@ class Application:
                 self._calls,
                 secrets,
                 self._recorder,
+                self._openai.errands,
             )
             self.inventory = watch_server(self._telemetry, parts, settings)
         self._stop = asyncio.Event()

@@ -21,6 +21,7 @@ from orchestrator.settings.schema import Settings
 from orchestrator.telemetry.options import LanguageModel, TelemetrySettings
 from orchestrator.transports.auth import MAX_INITIAL_BYTES, SecretBook
 from orchestrator.transports.call import MAX_UNREAD, MAX_UNREAD_BYTES
+from orchestrator.transports.errand import MOST_ERRANDS, Errands
 from orchestrator.transports.outbox import MAX_TOLD, MAX_TOLD_BYTES
 from orchestrator.transports.webrtc import CallDoor
 from orchestrator.transports.websocket import WebSocketDoor
@@ -45,6 +46,7 @@ class ServerParts:
     calls: CallDoor
     secrets: SecretBook
     recorder: SessionRecorder | None
+    errands: Errands | None = None
 
 
 def telemetry_settings(settings: Settings) -> TelemetrySettings:
@@ -98,6 +100,8 @@ def watch_server(telemetry: "Telemetry", parts: ServerParts, settings: Settings)
     buffers.register_held(
         inventory, "told", parts.links.told, most_links * MAX_TOLD, most_links * MAX_TOLD_BYTES
     )
+    if (errands := parts.errands) is not None:
+        buffers.register_held(inventory, "errands", lambda: (len(errands), 0, 0), MOST_ERRANDS, 0)
     most_calls = server.max_sessions
     buffers.register_held(
         inventory, "call_events", parts.calls.unread, most_calls * MAX_UNREAD, most_calls * MAX_UNREAD_BYTES
