@@ -26,6 +26,7 @@ from orchestrator.settings.parts import (
     costs,
     grpc_options,
     limit_settings,
+    openai,
     recording_settings,
     registry_settings,
     scheduler,
@@ -121,6 +122,7 @@ class Application:
         """Where gRPC is spoken, once it is."""
         self._calls = CallDoor(self._registry, call_settings(settings), clock)
         self._events = EventsDoor(self._registry, self._entrance, server.max_links, stream_settings(settings))
+        self._openai = openai(settings, self._dispatcher, clock)
         doors = Doors(
             self._entrance,
             self._links,
@@ -136,6 +138,7 @@ class Application:
             Proxies(server.proxies),
             self._streams,
             events=self._events,
+            openai=self._openai,
         )
         self._server = make_server(make_app(doors, read_page()), server_options(server))
         self.inventory = Inventory()
@@ -151,6 +154,7 @@ class Application:
                 self._recorder,
                 self._streams,
                 self._events,
+                self._openai.errands,
             )
             self.inventory = watch_server(self._telemetry, parts, settings)
         self._keys: KeyWatch | None = None
@@ -299,13 +303,15 @@ class Application:
         self._entrance.close()
         drain_s = self._settings.server.drain_s
         log.info("draining", extra={"sessions": len(self._registry), "within_s": drain_s})
-        await self._unless_hurried(self._registry.drain(drain_s), drain_s + 1)
+        done = asyncio.gather(self._registry.drain(drain_s), self._openai.errands.wait_empty())
+        await self._unless_hurried(done, drain_s + 1)
 
     async def _end(self, serving: "asyncio.Task[None]", working: "asyncio.Task[None]") -> None:
         """Closes links and calls, then the port, then the workers."""
         self._links.close(1001, SHUTTING_DOWN)
         self._streams.close()
         self._events.close(1001, SHUTTING_DOWN)
+        self._openai.close()
         await self._registry.close()
         await self._calls.close()
         if self._grpc is not None:

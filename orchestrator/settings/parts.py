@@ -1,15 +1,17 @@
 """The configuration as the parts of the server want it: each in its own words and units."""
 
 from collections.abc import Mapping
+from pathlib import Path
 
 from orchestrator.buffers.input_queue import QueueBounds
-from orchestrator.clock import ms, seconds
+from orchestrator.clock import Clock, ms, seconds
 from orchestrator.flow.policies import LimitSettings
 from orchestrator.flow.tenants import Quotas, TenantLimits, quotas
 from orchestrator.flow.watermark import AdaptiveWatermark, FixedWatermark, Watermark, target_us
 from orchestrator.recording.recorder import RecordingSettings
 from orchestrator.recording.writer import Room
 from orchestrator.scheduling.cost import Costs
+from orchestrator.scheduling.dispatcher import Dispatcher
 from orchestrator.scheduling.job import Tier
 from orchestrator.scheduling.kinds import KINDS
 from orchestrator.scheduling.scheduler import Scheduler
@@ -17,8 +19,10 @@ from orchestrator.scheduling.work import WorkKind
 from orchestrator.sessions.registry import RegistrySettings
 from orchestrator.sessions.rules import DEFAULT_INSTRUCTIONS, SessionRules
 from orchestrator.settings.agreement import consistency_rules
-from orchestrator.settings.schema import Flow, IceServer, Quota, Server, Settings
+from orchestrator.settings.schema import Flow, IceServer, Quota, Server, Settings, Worker
 from orchestrator.transports import call
+from orchestrator.transports.errand import Errands
+from orchestrator.transports.openai_door import HttpLimits, OpenAi
 from orchestrator.transports.rpc.door import GrpcOptions
 from orchestrator.transports.server import ServerOptions
 from orchestrator.transports.sse_link import StreamSettings
@@ -117,6 +121,25 @@ def tenant_limits(settings: Settings, own: Mapping[str, Quotas]) -> TenantLimits
 
 def _quotas(quota: Quota) -> Quotas:
     return quotas(quota.llm_tokens, quota.audio_s, quota.requests, quota.window_s, quota.burst)
+
+
+def openai(settings: Settings, dispatcher: Dispatcher, clock: Clock) -> OpenAi:
+    """Returns what the OpenAI HTTP API answers with: the models by the names that the configuration gives them."""
+    best = settings.server.batch_tier
+    errands = Errands(dispatcher, clock, None if best is None else Tier[best.upper()])
+    models: dict[WorkKind, str] = {
+        role: _model_name(worker) for role, worker in settings.workers.by_role().items()
+    }
+    limits = HttpLimits(settings.http.max_upload_bytes, settings.http.max_audio_s)
+    return OpenAi(errands, models, limits)
+
+
+def _model_name(worker: Worker) -> str:
+    """Returns what a model is called: a file or folder by its own name, without the place where it lies."""
+    named = worker.model or worker.options.get("model")
+    if not isinstance(named, str) or not named:
+        return worker.engine
+    return Path(named).name if Path(named).is_absolute() or named.startswith(".") else named
 
 
 def call_settings(settings: Settings) -> call.CallSettings:

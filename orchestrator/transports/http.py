@@ -9,7 +9,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp
 
 from orchestrator.errors import ChoraleError, WireError
-from orchestrator.transports import page, routes
+from orchestrator.transports import openai_audio, openai_http, openai_models, openai_speech, page, routes
 from orchestrator.transports.border import Border
 from orchestrator.transports.refusals import Refusal, error_response, internal_error, refuse
 from orchestrator.transports.routes import Doors
@@ -20,9 +20,9 @@ _CODES = {400: "invalid_json", 404: "not_found", 405: "method_not_allowed", 413:
 
 def make_app(doors: Doors, files: Mapping[str, page.PageFile]) -> ASGIApp:
     """Returns the whole ASGI application; `files` is the page (`page.read_page`)."""
-    app = FastAPI(title="Chorale", docs_url=None, redoc_url=None, openapi_url=None)
-    routes.register(app, doors)
-    connect.register(app, doors)
+    app = FastAPI(title="Chorale", docs_url=None, redoc_url=None, openapi_url="/openapi.json")
+    for door in (routes, connect, openai_models, openai_http, openai_audio, openai_speech):
+        door.register(app, doors)
     for path, file in files.items():
         app.add_route(path, _page_route(file), methods=["GET"])
     app.add_api_websocket_route("/{path:path}", _no_such_socket)

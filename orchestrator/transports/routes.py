@@ -24,6 +24,7 @@ from orchestrator.transports import partial, rejoining, sessions_http
 from orchestrator.transports.auth import MAX_INITIAL_BYTES
 from orchestrator.transports.border import MAX_BODY_BYTES
 from orchestrator.transports.entrance import Entrance
+from orchestrator.transports.openai_door import OpenAi
 from orchestrator.transports.proxies import Proxies
 from orchestrator.transports.refusals import NO_CACHE, Refusal, ShuttingDown
 from orchestrator.transports.rejoining import Back
@@ -102,7 +103,8 @@ class Doors:
     """What the routes stand before. `defaults` is the server's own session, `max_session_s` how long one lives.
     `metrics` is None where none are served; `requests` is told of every HTTP request. `directory` and `dispatcher` are
     for doors that open sessions, or have work done, by themselves; without them those are not there. `proxies` are
-    those whose word about who asks is taken; None: nobody's. `events` lets readers of server-sent events in."""
+    those whose word about who asks is taken; None: nobody's. `events` lets readers of server-sent events in; `openai`
+    is what the routes of that API share."""
 
     entrance: Entrance
     websocket: WebSocketDoor
@@ -118,6 +120,7 @@ class Doors:
     proxies: Proxies | None = None
     rpc: RpcDoor | None = None
     events: EventsDoor | None = None
+    openai: OpenAi | None = None
 
 
 class ExpiresAfter(BaseModel):
@@ -250,8 +253,9 @@ def register(app: FastAPI, doors: Doors) -> None:
     app.add_api_route("/v1/realtime/client_secrets", routes.client_secrets, methods=["POST"])
     app.add_api_route(CALLS, routes.calls, methods=["POST"])
     app.add_api_route(CALLS + "/{call_id}/hangup", routes.hang_up, methods=["POST"])
-    app.add_api_route("/healthz", routes.healthz, methods=["GET", "HEAD"])
-    app.add_api_route("/readyz", routes.readyz, methods=["GET", "HEAD"])
+    for path, tell in (("/healthz", routes.healthz), ("/readyz", routes.readyz)):
+        app.add_api_route(path, tell, methods=["GET"])
+        app.add_api_route(path, tell, methods=["HEAD"], include_in_schema=False)
     if doors.metrics is not None:
         app.add_api_route("/metrics", routes.metrics, methods=["GET"])
     app.add_api_websocket_route("/v1/realtime", doors.websocket.serve)

@@ -21,6 +21,7 @@ from orchestrator.sessions.links import SessionRequest
 from orchestrator.transports.auth import Gate, KeyRing, SecretBook
 from orchestrator.transports.entrance import Entrance
 from orchestrator.transports.http import make_app
+from orchestrator.transports.openai_door import OpenAi
 from orchestrator.transports.page import read_page
 from orchestrator.transports.proxies import Proxies
 from orchestrator.transports.rejoining import Back
@@ -105,6 +106,7 @@ def build(
     requests: Requests | None = None,
     proxies: Proxies | None = None,
     streams: StreamSettings | None = None,
+    openai: OpenAi | None = None,
 ) -> House:
     """Makes a house; without a ring everyone may come in."""
     clock = MonotonicClock()
@@ -128,6 +130,7 @@ def build(
         proxies=proxies,
         rpc=rpc,
         events=events,
+        openai=openai,
     )
     app = make_app(doors, read_page(page) if page else {})
     return House(directory, calls, readiness, entrance, door, events, app, rpc)

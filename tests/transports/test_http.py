@@ -394,3 +394,19 @@ def test_wrong_addresses_and_methods_are_errors_in_the_same_shape(
         assert (answer.status_code, error_of(answer)["code"]) == (status, code)
 
     with_client(test, build)
+
+
+def test_description_of_the_api_is_openapi() -> None:
+    """Every route but the page's, each once; no page that explores it, and nothing secret in it."""
+
+    async def test(house: House, client: httpx.AsyncClient) -> None:
+        described = (await client.get("/openapi.json")).json()
+        assert described["openapi"].startswith("3.1")
+        assert {CALLS, SECRETS, "/healthz", "/readyz"} <= set(described["paths"])
+        names = [one["operationId"] for path in described["paths"].values() for one in path.values()]
+        assert len(names) == len(set(names))
+        assert "sk-" not in json.dumps(described)
+        for page in ("/docs", "/redoc"):
+            assert (await client.get(page)).status_code == 404
+
+    with_client(test, keyed)
