@@ -27,6 +27,7 @@ from orchestrator.settings.parts import (
     grpc_options,
     limit_settings,
     openai,
+    rate,
     recording_settings,
     registry_settings,
     scheduler,
@@ -116,7 +117,7 @@ class Application:
         secrets = SecretBook(server.max_secrets, signing_key)
         self._entrance = Entrance(Gate(ring, secrets), server.origins, server.hosts, clock)
         self._links = WebSocketDoor(self._registry, self._entrance, server.max_links)
-        self._streams = RpcDoor(server.max_links)
+        self._streams = RpcDoor(server.max_links, rate(settings))
         self._grpc: GrpcServer | None = None
         self.grpc_port: int | None = None
         """Where gRPC is spoken, once it is."""

@@ -23,6 +23,7 @@ from orchestrator.settings.schema import Flow, IceServer, Quota, Server, Setting
 from orchestrator.transports import call
 from orchestrator.transports.errand import Errands
 from orchestrator.transports.openai_door import HttpLimits, OpenAi
+from orchestrator.transports.pace import Rate
 from orchestrator.transports.rpc.door import GrpcOptions
 from orchestrator.transports.server import ServerOptions
 from orchestrator.transports.sse_link import StreamSettings
@@ -183,6 +184,12 @@ def grpc_options(server: Server) -> GrpcOptions | None:
 def stream_settings(settings: Settings) -> StreamSettings:
     """Returns how server-sent events are kept."""
     return StreamSettings(settings.http.heartbeat_s, settings.http.retry_ms)
+
+
+def rate(settings: Settings) -> Rate:
+    """Returns what one link may send."""
+    inbound = settings.inbound
+    return Rate(inbound.events_per_s, inbound.bytes_per_s, inbound.burst_bytes, inbound.excess_s)
 
 
 def recording_settings(settings: Settings) -> RecordingSettings | None:

@@ -43,7 +43,7 @@ _PREFLIGHT = {
 }
 _EXPOSED = (
     "Location, Retry-After, Chorale-Session-Id, Chorale-Session-Secret, grpc-status, grpc-message, "
-    "openai-processing-ms, x-request-id"
+    "openai-processing-ms, x-request-id, Trailer-Chorale-Code, Trailer-Chorale-Param, Trailer-Retry-After-Ms"
 )
 
 

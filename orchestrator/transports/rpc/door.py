@@ -11,6 +11,7 @@ from typing import Protocol
 from orchestrator.errors import Overloaded
 from orchestrator.transports.auth import Principal
 from orchestrator.transports.outbox import Closing
+from orchestrator.transports.pace import Rate
 
 SHUTTING_DOWN = Closing(1012, "The server is shutting down; connect again in a moment.")
 
@@ -49,8 +50,10 @@ class OpenLink(Protocol):
 class RpcDoor:
     """Knows every link: at most `max_links` at one time. Cheap to make: nothing of gRPC is imported for it."""
 
-    def __init__(self, max_links: int) -> None:
+    def __init__(self, max_links: int, rate: Rate | None = None) -> None:
+        """`rate`: what one stream may send."""
         self._max_links = max_links
+        self.rate = rate or Rate()
         self._links: dict[str, OpenLink] = {}
         self._empty = asyncio.Event()
         self._empty.set()

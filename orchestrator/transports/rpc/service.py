@@ -9,15 +9,18 @@ from dataclasses import dataclass
 
 import msgspec
 
+from orchestrator.clock import US_PER_S
 from orchestrator.errors import DeadlineExceeded, SessionClosed, WireError
 from orchestrator.sessions.links import LinkKind, SessionDirectory, SessionPort
 from orchestrator.transports import partial
 from orchestrator.transports.auth import Principal
 from orchestrator.transports.entrance import Entrance
 from orchestrator.transports.outbox import Closing
+from orchestrator.transports.pace import TOO_FAST, Pace
 from orchestrator.transports.rpc.door import RpcDoor
 from orchestrator.transports.rpc.incoming import Incoming, hand_in
 from orchestrator.transports.rpc.link import RpcLink
+from orchestrator.transports.rpc.statuses import LinkClosed
 from orchestrator.transports.rpc.v1 import chorale_pb2 as pb
 
 log = logging.getLogger(__name__)
@@ -157,7 +160,10 @@ class Service:
                     log.info("link open", extra={"kind": link.kind.value, **about})
                     link.start(cursor)
                     if requests is not None:
-                        reading = asyncio.create_task(_read(requests, session, link), name=f"{link.id} reads")
+                        pace = Pace(self._door.rate)
+                        reading = asyncio.create_task(
+                            _read(requests, session, link, pace), name=f"{link.id} reads"
+                        )
                         reading.add_done_callback(lambda task: _tell_of(task, link))
                     async with aclosing(link.messages(_opened(session, cursor))) as messages:
                         async for message in messages:
@@ -174,9 +180,12 @@ class Service:
                         await asyncio.wait({reading})
 
 
-async def _read(requests: AsyncIterator[pb.ClientMessage], session: SessionPort, link: RpcLink) -> None:
-    """Reads until the client says no more, no faster than the session takes it."""
+async def _read(
+    requests: AsyncIterator[pb.ClientMessage], session: SessionPort, link: RpcLink, pace: Pace
+) -> None:
+    """Reads until the client says no more, no faster than the session takes it and than one link may speak."""
     incoming = Incoming(session, link)
+    loop = asyncio.get_running_loop()
     count = 0
     async for request in requests:
         try:
@@ -184,8 +193,12 @@ async def _read(requests: AsyncIterator[pb.ClientMessage], session: SessionPort,
         except SessionClosed:
             return  # its links are told by itself
         count += 1
-        if count % _MESSAGES_IN_A_ROW == 0:
-            await asyncio.sleep(0)
+        now_us = int(loop.time() * US_PER_S)
+        wait_s = pace.take(request.ByteSize(), now_us)
+        if pace.is_over(now_us):
+            raise LinkClosed(TOO_FAST)
+        if wait_s or count % _MESSAGES_IN_A_ROW == 0:
+            await asyncio.sleep(wait_s)
 
 
 async def _take(request: pb.ClientMessage, incoming: Incoming) -> None:

@@ -16,6 +16,7 @@ from orchestrator.errors import (
 )
 from orchestrator.transports.entrance import KEY_WITHDRAWN
 from orchestrator.transports.outbox import TOO_MANY_TOLD, Closing
+from orchestrator.transports.pace import TOO_FAST
 from orchestrator.transports.refusals import Refusal
 
 OK = "OK"
@@ -82,7 +83,7 @@ def status_of(error: ChoraleError) -> Status:
     match error:
         case LinkClosed():
             name, code = _OF_CLOSE_CODE.get(error.closing.code, "INTERNAL"), None
-            if error.closing == TOO_MANY_TOLD:
+            if error.closing in (TOO_MANY_TOLD, TOO_FAST):
                 name = "RESOURCE_EXHAUSTED"
             elif error.closing.reason == KEY_WITHDRAWN:
                 name = "UNAUTHENTICATED"

@@ -14,6 +14,7 @@ from orchestrator.clock import MonotonicClock
 from orchestrator.observability.instrument import RequestRecord
 from orchestrator.transports.auth import Gate, KeyRing, SecretBook
 from orchestrator.transports.entrance import Entrance
+from orchestrator.transports.pace import Rate
 from orchestrator.transports.proxies import Proxies
 from orchestrator.transports.rpc.door import GrpcOptions, RpcDoor
 from orchestrator.transports.rpc.grpc_server import GrpcServer
@@ -125,13 +126,18 @@ class Conversation:
 
 
 def build(
-    ring: KeyRing | None = None, *, max_links: int = 100, capacity: int = 100, proxies: tuple[str, ...] = ()
+    ring: KeyRing | None = None,
+    *,
+    max_links: int = 100,
+    capacity: int = 100,
+    proxies: tuple[str, ...] = (),
+    rate: Rate | None = None,
 ) -> House:
     """Makes a house; without a ring everyone may come in."""
     clock = MonotonicClock()
     directory, readiness = FakeDirectory(capacity), FakeReadiness()
     entrance = Entrance(Gate(ring, SecretBook(100)), ("loopback",), (), clock)
-    door, requests = RpcDoor(max_links), Heard()
+    door, requests = RpcDoor(max_links, rate), Heard()
     server = GrpcServer(GrpcOptions(), door, entrance, directory, readiness, requests, Proxies(proxies))
     return House(directory, readiness, entrance, door, requests, server)
 

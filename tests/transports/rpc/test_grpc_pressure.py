@@ -9,6 +9,7 @@ import grpc
 import pytest
 
 from orchestrator.sessions.links import LoggedEvent
+from orchestrator.transports.pace import Rate
 from orchestrator.transports.rpc import grpc_server, link, service
 from orchestrator.transports.rpc.door import GrpcOptions
 from orchestrator.transports.rpc.v1 import chorale_pb2 as pb
@@ -107,6 +108,30 @@ def test_stream_is_read_no_further_while_its_session_has_no_room() -> None:
     against(test)
 
 
+def test_stream_that_says_too_much_is_read_more_slowly_and_then_ended() -> None:
+    """Over its rate it is held back; a client that does not let up is sent away, its session stays."""
+    rate = Rate(events_per_s=10, bytes_per_s=1e9, burst_bytes=10**9, excess_s=0.5)
+
+    async def test(running: Running) -> None:
+        async with running.converse() as talk:
+            await talk.open()
+            session = running.session
+
+            async def shout() -> None:
+                while True:
+                    await talk.say("response.cancel")
+
+            shouting = asyncio.ensure_future(shout())
+            name, text, _ = await refused(_to_the_end(talk.call))
+            assert (name, "too much" in text) == ("RESOURCE_EXHAUSTED", True)
+            assert 5 <= len(session.submitted) <= 20
+            assert session.ended is None
+            shouting.cancel()
+            await asyncio.gather(shouting, return_exceptions=True)
+
+    against(test, lambda: build(rate=rate))
+
+
 def test_sound_is_read_no_further_while_the_detector_is_behind() -> None:
     """Sound that runs ahead of who listens to it waits; it is not lost."""
 
@@ -147,8 +172,12 @@ def test_message_over_the_bound_ends_the_call_and_not_the_server() -> None:
     async def test(running: Running) -> None:
         options = (("grpc.max_send_message_length", -1),)
         async with grpc.aio.insecure_channel(f"127.0.0.1:{running.port}", options=options) as channel:
-            get: Any = channel.unary_unary("/chorale.v1.Sessions/Get")
-            assert (await refused(get(b"\x0a\x80\x80\x50" + b"x" * 2**20)))[0] == "INVALID_ARGUMENT"
+            send: Any = channel.unary_unary("/chorale.v1.Sessions/Send")
+            big = pb.SendRequest(sound=b"x" * 2**20).SerializeToString()
+            assert (await refused(send(big)))[:2] == (
+                "INVALID_ARGUMENT",
+                "A request has at most 1048576 bytes.",
+            )
             talk: Any = channel.stream_stream("/chorale.v1.Sessions/Converse")()
             await talk.write(b"x" * 22_100_000)
             assert (await refused(talk.read()))[0] == "RESOURCE_EXHAUSTED"

@@ -4,11 +4,13 @@ import json
 from typing import Any
 
 import grpc
+import pytest
 
 from orchestrator.scheduling.job import Tier
 from orchestrator.transports.auth import Key, KeyRing, Principal, digest_of
 from orchestrator.transports.rpc.v1 import chorale_pb2 as pb
 from orchestrator.wire.client import CommitAudio, CreateResponse
+from tests.transports.fake_sessions import FakeSession
 from tests.transports.rpc.calling import House, Running, against, build, refused
 
 COMMIT = '{"type":"input_audio_buffer.commit"}'
@@ -82,11 +84,19 @@ def test_send_stops_at_the_first_event_that_is_refused() -> None:
     against(test)
 
 
-def test_secret_is_needed_and_nothing_tells_what_is_wrong() -> None:
-    """A wrong secret, none, and a session that never was are one answer, for every method."""
+def test_secret_is_needed_and_nothing_tells_what_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A wrong secret, none, and a session that never was are one answer, and endless ones are not hashed."""
+    shown: list[int] = []
 
     async def test(running: Running) -> None:
         opened = await running.create()
+        find = running.house.directory.by_id
+
+        def by_id(session_id: str, secret: str, tenant: str | None) -> FakeSession:
+            shown.append(len(secret))
+            return find(session_id, secret, tenant)
+
+        monkeypatch.setattr(running.house.directory, "by_id", by_id)
         for session_id, secret in (
             (opened.session_id, ""), (opened.session_id, "x"), ("sess_none", opened.secret), ("", ""),
             (opened.session_id, opened.secret + "x" * 100_000),
@@ -104,6 +114,7 @@ def test_secret_is_needed_and_nothing_tells_what_is_wrong() -> None:
             assert len({(name, text) for name, text, _ in answers}) == 1
             assert answers[0][0] == "NOT_FOUND"
         assert running.session.ended is None
+        assert max(shown) < 1_000
 
     against(test)
 
