@@ -65,7 +65,8 @@ class KeyWatch:
         """Looks until it is cancelled. A task border: a fault of ours in one look is logged, and the next one comes."""
         while True:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._asked.wait(), self._poll_s)
+                async with asyncio.timeout(self._poll_s):  # wait_for can swallow a cancellation
+                    await self._asked.wait()
             at_once = self._asked.is_set()
             self._asked.clear()
             try:

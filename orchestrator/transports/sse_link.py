@@ -94,7 +94,8 @@ class SseLink:
         yield beginning(retry_ms + random.randrange(retry_ms // 2 + 1), self._tag, self._cursor)
         while True:
             try:
-                await asyncio.wait_for(self._more.wait(), self._settings.heartbeat_s)
+                async with asyncio.timeout(self._settings.heartbeat_s):  # wait_for can swallow a cancellation
+                    await self._more.wait()
             except TimeoutError:
                 yield HEARTBEAT
                 continue

@@ -149,3 +149,21 @@ def test_stream_of_one_who_reads_nothing_keeps_a_bounded_number_of_messages() ->
         assert len(await reading.rest()) == MAX_TOLD
 
     on_virtual_time(test)
+
+
+def test_stream_whose_reader_leaves_as_there_is_more_to_send_ends() -> None:
+    """Whichever is told first: a stream that nobody reads must not stay, nor keep its place."""
+
+    async def test() -> None:
+        reading = Reading()
+        parts = [await reading.next() for _ in range(2)]
+        writing = asyncio.create_task(reading.rest())
+        await asyncio.sleep(1)
+        reading.session.emit("x")
+        await asyncio.sleep(0)
+        writing.cancel()
+        await asyncio.wait({writing}, timeout=60)
+        assert writing.cancelled()
+        assert len(parts) == 2
+
+    on_virtual_time(test)
