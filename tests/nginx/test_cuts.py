@@ -2,8 +2,8 @@
 
 import json
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -84,13 +84,15 @@ async def by_grpc_web(stand: Stand, session: FakeSession, after: int) -> AsyncIt
     async with stand.front.calling("gRPC-Web", **{"chorale-session-id": session.id}) as caller:
         opened = pb.SessionOpened(session_id=session.id, secret=session.secret)
         messages = caller.watch(opened, after)
+        assert isinstance(messages, AsyncGenerator)
 
         async def read() -> bytes:
             while not (message := await anext(messages)).number:
                 pass
-            return message.event.json.encode()
+            return str(message.event.json).encode()
 
-        yield read
+        async with aclosing(messages):
+            yield read
 
 
 DOORS = {"WebSocket": by_websocket, "SSE": by_event_stream, "gRPC": by_grpc, "gRPC-Web": by_grpc_web}
