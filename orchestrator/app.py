@@ -140,8 +140,11 @@ class Application:
             self._streams,
             events=self._events,
             openai=self._openai,
+            compression=server.compression,
         )
-        self._server = make_server(make_app(doors, read_page()), server_options(server))
+        self._server = make_server(
+            make_app(doors, read_page(packs=server.compression)), server_options(server)
+        )
         self.inventory = Inventory()
         """The server's buffers; empty without telemetry."""
         if self._telemetry is not None:

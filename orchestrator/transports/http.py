@@ -11,6 +11,7 @@ from starlette.types import ASGIApp
 from orchestrator.errors import ChoraleError, WireError
 from orchestrator.transports import openai_audio, openai_http, openai_models, openai_speech, page, routes
 from orchestrator.transports.border import Border
+from orchestrator.transports.http_coding import Coding
 from orchestrator.transports.refusals import Refusal, error_response, internal_error, refuse
 from orchestrator.transports.routes import Doors
 from orchestrator.transports.rpc import connect
@@ -30,7 +31,7 @@ def make_app(doors: Doors, files: Mapping[str, page.PageFile]) -> ASGIApp:
     app.add_exception_handler(HTTPException, _answer_http)
     app.add_exception_handler(RequestValidationError, _answer_invalid)
     app.add_exception_handler(Exception, _answer_internal)
-    return Border(app, doors.entrance, doors.requests, doors.proxies)
+    return Border(Coding(app, doors.compression), doors.entrance, doors.requests, doors.proxies)
 
 
 def _page_route(file: page.PageFile) -> Callable[[Request], Awaitable[Response]]:

@@ -104,7 +104,7 @@ class Doors:
     `metrics` is None where none are served; `requests` is told of every HTTP request. `directory` and `dispatcher` are
     for doors that open sessions, or have work done, by themselves; without them those are not there. `proxies` are
     those whose word about who asks is taken; None: nobody's. `events` lets readers of server-sent events in; `openai`
-    is what the routes of that API share."""
+    is what the routes of that API share. `compression`: whether answers may be compressed."""
 
     entrance: Entrance
     websocket: WebSocketDoor
@@ -121,6 +121,7 @@ class Doors:
     rpc: RpcDoor | None = None
     events: EventsDoor | None = None
     openai: OpenAi | None = None
+    compression: bool = True
 
 
 class ExpiresAfter(BaseModel):
