@@ -4,7 +4,7 @@ import httpx
 
 from orchestrator.transports.routes import ServiceCondition, WorkerCondition
 from tests.transports.running import House
-from tests.transports.test_http import with_client
+from tests.transports.test_http import keyed, with_client
 
 
 def test_health_is_not_readiness() -> None:
