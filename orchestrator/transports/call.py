@@ -16,7 +16,7 @@ from aiortc import (
 )
 from aiortc.exceptions import InvalidStateError, OperationError
 
-from orchestrator.clock import Clock
+from orchestrator.clock import US_PER_MS, Clock
 from orchestrator.errors import ChoraleError, Overloaded, SessionClosed, WireError
 from orchestrator.peers import choose_addresses, close_peer
 from orchestrator.sessions.links import SessionPort
@@ -45,6 +45,9 @@ MAX_UNREAD_BYTES = 4 * 2**20
 it is here cannot be told to wait."""
 
 CLOSE_WITHIN_S = 5.0
+
+LOST_AFTER_US = 500 * US_PER_MS
+"""A client that has sent sound, and then none for so long, is taken for gone when its call ends."""
 
 _CODEC_NAMES = [codec.value.lower() for codec in SoundCodec]
 
@@ -80,7 +83,8 @@ class CallSettings:
 class Call:
     """Ends exactly once, whoever ends it: the client, the session, a lost connection, the ICE time-out.
 
-    `gone` is told then, when everything is released. `back`: its client returns to a session that it had before.
+    `gone` is told then, when everything is released. `back`: its client returns to a session that it had before;
+    `take_over` is told when the call takes the place of those that may still be there.
     """
 
     def __init__(
@@ -92,12 +96,14 @@ class Call:
         clock: Clock,
         gone: Callable[["Call"], None],
         back: Back | None = None,
+        take_over: Callable[[SessionPort], None] = lambda session: None,
     ) -> None:
         self.id = call_id
         self.session = session
         self.was_connected = False
         self.opened_session = back is None
         self._after = None if back is None else back.after
+        self._take_over = take_over
         self._offer = offer
         self._settings = settings
         self._gone = gone
@@ -161,6 +167,12 @@ class Call:
         """Returns what became of the received packets."""
         return self._sound.statistics()
 
+    def settle(self) -> None:
+        """The call is about to end: what was sent to a client that is gone has not been heard."""
+        heard_us = self._sound.heard_us
+        if heard_us is not None and self._clock.now_us() - heard_us > LOST_AFTER_US:
+            self._track.unplay(heard_us)
+
     def end(self, reason: str) -> None:
         """Ends the call soon. Only the first call counts."""
         if self._closing is None:
@@ -179,6 +191,7 @@ class Call:
         self._reader.add_done_callback(self._reader_ended)
         self._ice_timer = loop.call_later(self._settings.ice_timeout_s, self.end, "not connected in time")
         self._link.ended.add_done_callback(self._link_ended)
+        self._take_over(self.session)
         self._link.start(self.session.attach(self._link, self._after))
 
     def _link_ended(self, ended: "asyncio.Future[Closing]") -> None:
@@ -261,6 +274,7 @@ class Call:
         if self._ice_timer is not None:
             self._ice_timer.cancel()
         self._sound.close()
+        self.settle()
         with contextlib.suppress(Overloaded):  # it will miss the link soon enough
             self.session.detach(self._link.id)
         self._link.drop()

@@ -55,7 +55,7 @@ class CallDoor:
         offer = read_offer(offer_sdp)
         self._check_room(request)
         call_id, session = self._directory.open_call(request, None if back is None else back.session)
-        call = Call(call_id, session, offer, self._settings, self._clock, self._gone, back)
+        call = Call(call_id, session, offer, self._settings, self._clock, self._gone, back, self._settle)
         self._calls[call_id] = call
         self._callers[call_id] = request.tenant
         try:
@@ -88,6 +88,11 @@ class CallDoor:
         mine = connecting.count(request.tenant)
         if request.key_id and mine >= max(1, most // 4):
             raise Overloaded("too many calls of this key's tenant are being connected", _RETRY_AFTER_S, True)
+
+    def _settle(self, session: SessionPort) -> None:
+        for call in self._calls.values():
+            if call.session is session:
+                call.settle()
 
     def _gone(self, call: Call) -> None:
         self._calls.pop(call.id, None)
