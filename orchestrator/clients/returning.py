@@ -20,6 +20,9 @@ PASSING = (429, 502, 503, 504)
 GONE = 404
 """… and the one that says that the session has ended."""
 
+MOST_UNCONFIRMED = 256
+"""Items that are followed until the server has them; of more, the oldest are not said again."""
+
 _LONGEST_NUMBER = 15
 
 
@@ -118,6 +121,8 @@ class Unconfirmed:
             self._update = event
         elif event["type"] == "conversation.item.create" and event["item"].get("id") and "event_id" in event:
             self._items[event["item"]["id"]] = event
+            if len(self._items) > MOST_UNCONFIRMED:
+                del self._items[next(iter(self._items))]
 
     def heard(self, event: Event) -> bool:
         """Takes an event of the server. False: it answers what was said twice, and is news to nobody."""

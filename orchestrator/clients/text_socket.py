@@ -27,6 +27,8 @@ class RealtimeSocket:
         self._connection = connection
         self.given: Mapping[str, str] = connection.response.headers if connection.response else {}
         """What the answer to the upgrade said."""
+        self.text = ""
+        """The event that was received last, as it came."""
 
     @classmethod
     @asynccontextmanager
@@ -69,10 +71,15 @@ class RealtimeSocket:
     async def receive(self) -> Event:
         """Returns the next event. Raises `CallFailed` if the connection has ended."""
         try:
-            event: Event = json.loads(await self._connection.recv())
+            self.text = await self._connection.recv(decode=True)
         except ConnectionClosed as error:
             raise CallFailed(_end(error)) from error
+        event: Event = json.loads(self.text)
         return event
+
+    def abort(self) -> None:
+        """Ends the connection at once, without a word and whatever was not read yet."""
+        self._connection.transport.abort()
 
     async def events(self) -> AsyncIterator[Event]:
         """Yields what the server says, in order, until it closes the connection."""

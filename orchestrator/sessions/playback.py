@@ -49,7 +49,8 @@ class Playback:
         """A track is there, of a first call or of another: it plays on where the one before has stopped."""
         self.has_call, self.is_held = True, False
         for run in self._runs:
-            self._out.do(ResumePlayout(run.id, run.played_samples or 0, run.sent_samples))
+            played = min(run.played_samples or 0, run.sent_samples)
+            self._out.do(ResumePlayout(run.id, played, run.sent_samples))
             if run.done:
                 self._out.do(FinishPlayout(run.id))
 

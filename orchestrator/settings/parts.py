@@ -150,6 +150,7 @@ def call_settings(settings: Settings) -> call.CallSettings:
         ice_servers=tuple(_ice_server(one) for one in calls.ice_servers),
         ice_timeout_s=calls.ice_timeout_s,
         public_addresses=calls.public_addresses,
+        max_connecting=calls.max_connecting,
     )
 
 

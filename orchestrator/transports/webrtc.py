@@ -3,10 +3,13 @@
 import asyncio
 
 from orchestrator.clock import Clock, MonotonicClock
+from orchestrator.errors import Overloaded
 from orchestrator.sessions.links import SessionDirectory, SessionPort, SessionRequest
 from orchestrator.transports.call import Call, CallSettings
 from orchestrator.transports.offers import read_offer
 from orchestrator.transports.rejoining import Back
+
+_RETRY_AFTER_S = 2.0
 
 
 class CallDoor:
@@ -23,6 +26,7 @@ class CallDoor:
         self._settings = settings or CallSettings()
         self._clock = clock or MonotonicClock()
         self._calls: dict[str, Call] = {}
+        self._callers: dict[str, str] = {}  # whose each call is
 
     @property
     def calls(self) -> int:
@@ -49,9 +53,11 @@ class CallDoor:
         """Opens a call, to a session of its own or `back` to one: returns its id and the answer. Raises `WireError` on
         a bad offer, `Overloaded`, `SessionClosed`; then, and when cancelled, nothing of the call is left."""
         offer = read_offer(offer_sdp)
+        self._check_room(request)
         call_id, session = self._directory.open_call(request, None if back is None else back.session)
-        call = Call(call_id, session, offer, self._settings, self._clock, self._gone, back)
+        call = Call(call_id, session, offer, self._settings, self._clock, self._gone, back, self._settle)
         self._calls[call_id] = call
+        self._callers[call_id] = request.tenant
         try:
             return call_id, await call.answer()
         except BaseException:
@@ -70,7 +76,26 @@ class CallDoor:
         """Ends every call; returns when they are gone."""
         await asyncio.gather(*(call.close("the server is closing") for call in tuple(self._calls.values())))
 
+    def _check_room(self, request: SessionRequest) -> None:
+        """Raises `Overloaded` where too many calls are being connected, each of which has sockets and a session. A
+        tenant may take a quarter of the places; without keys all are one tenant, and it may take all."""
+        most = self._settings.max_connecting
+        if most is None:
+            return
+        connecting = [self._callers[id] for id, call in self._calls.items() if not call.was_connected]
+        if len(connecting) >= most:
+            raise Overloaded("too many calls are being connected", _RETRY_AFTER_S)
+        mine = connecting.count(request.tenant)
+        if request.key_id and mine >= max(1, most // 4):
+            raise Overloaded("too many calls of this key's tenant are being connected", _RETRY_AFTER_S, True)
+
+    def _settle(self, session: SessionPort) -> None:
+        for call in self._calls.values():
+            if call.session is session:
+                call.settle()
+
     def _gone(self, call: Call) -> None:
         self._calls.pop(call.id, None)
+        self._callers.pop(call.id, None)
         if not call.was_connected and call.opened_session:
             self._directory.end(call.session, "the call never connected")

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator.clients.address import CallFailed
-from orchestrator.clients.returning import Backoff, Cursor, Rules, Unconfirmed
+from orchestrator.clients.returning import MOST_UNCONFIRMED, Backoff, Cursor, Rules, Unconfirmed
 from orchestrator.clients.returning_call import ReturningCall
 from orchestrator.clients.text_socket import ReturningSocket
 from orchestrator.wire.client import CreateItem
@@ -81,6 +81,15 @@ def test_what_is_not_known_to_have_arrived_is_said_again() -> None:
     assert said.again() == [item("c")]
     assert not said.heard(error("e_c")), "the server had it already"
     assert len(said) == 0
+
+
+def test_no_more_is_kept_than_a_client_may_have_under_way() -> None:
+    """Of many items that a server does not confirm, the oldest are let go."""
+    said = Unconfirmed()
+    for number in range(MOST_UNCONFIRMED + 3):
+        said.said(item(str(number)))
+    assert said.again()[0] == item("3")
+    assert len(said) == MOST_UNCONFIRMED
 
 
 def test_a_duplicate_that_nobody_repeated_is_news() -> None:

@@ -25,6 +25,7 @@ from orchestrator.scheduling.work import (
     Transcribed,
     Understood,
 )
+from orchestrator.sessions import effects as do
 from orchestrator.sessions import events as on
 from orchestrator.sessions.links import LinkKind
 from orchestrator.sessions.rules import ConsistencyRules, SessionRules
@@ -234,11 +235,32 @@ class SessionMachine(RuleBasedStateMachine):
         fields: dict[str, Any] = {"audio_end_ms": ms, "content_index": 0} if type == "truncate" else {}
         self.talk.client(f"conversation.item.{type}", item_id=items[item % len(items)].id, **fields)
 
-    @rule(comes_back=st.integers(0, 9))
-    def lose_link(self, comes_back: int) -> None:
+    @rule(comes_back=st.integers(0, 9), kind=st.sampled_from([*LinkKind, LinkKind.CALL]))
+    def lose_link(self, comes_back: int, kind: LinkKind) -> None:
         self.talk.step(on.LinkLeft("link"))
         if comes_back and self.talk.heart.life is not Life.CLOSED:
-            self.talk.step(on.LinkJoined("link", LinkKind.CALL))
+            self.talk.step(on.LinkJoined("link", kind))
+
+    @rule(kind=st.sampled_from([*LinkKind, LinkKind.CALL]), late=st.booleans())
+    def come_back_before_leaving(self, kind: LinkKind, late: bool) -> None:
+        """The client has noticed first (F-C2): another link is there, and the old one leaves then, or never does."""
+        if self.talk.heart.life is not Life.CLOSED:
+            self.talk.step(on.LinkJoined("other", kind))
+            self.talk.step(on.LinkLeft("link" if late else "other"))
+            self.talk.step(on.LinkJoined("link", kind))
+            self.talk.step(on.LinkLeft("other"))
+
+    @precondition(lambda self: self.talk.heart.sounding)
+    @rule()
+    def lose_sound(self) -> None:
+        """The log has lost what a call that came back had yet to play."""
+        self.talk.step(on.PlayoutLost(self.talk.heart.sounding[0]))
+
+    @invariant()
+    def calls_go_on_with_what_was_sent(self) -> None:
+        """What a call that comes back is to play is a part of what there is."""
+        resumed = [effect for effect in self.talk.effects if isinstance(effect, do.ResumePlayout)]
+        assert all(0 <= effect.start <= effect.stop for effect in resumed)
 
     @invariant()
     def client_knows_the_conversation(self) -> None:

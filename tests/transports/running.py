@@ -178,7 +178,8 @@ async def serving(house: House, options: ServerOptions | None = None) -> AsyncIt
     finally:
         server.should_exit = True
         await task
-    assert house.door.links == house.streams.links == house.events.links == 0
+    async with asyncio.timeout(30):
+        await until(lambda: house.door.links == house.streams.links == house.events.links == 0)
 
 
 def against(

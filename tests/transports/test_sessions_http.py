@@ -6,6 +6,8 @@ from unittest.mock import AsyncMock
 
 import httpx
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from orchestrator.errors import Overloaded, SessionClosed
 from orchestrator.flow.tenants import Allowance
@@ -218,6 +220,36 @@ def test_body_that_is_no_event_is_refused(body: bytes) -> None:
         assert answer.status_code == 400
         assert answer.json()["error"]["code"] in ("invalid_json", "invalid_event", "invalid_value")
         assert session.submitted == []
+
+    with_client(test, keyed)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=9), inner, max_size=3),
+    max_leaves=8,
+)
+EVENTS = st.fixed_dictionaries(
+    {"type": st.sampled_from(codec.EVENT_NAMES)}, optional={"item": JSON, "session": JSON, "response": JSON}
+)
+BODIES = st.binary(max_size=60) | (EVENTS | JSON | st.lists(EVENTS | JSON, max_size=4)).map(
+    lambda any: json.dumps(any).encode()
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(BODIES, min_size=1, max_size=20))
+def test_whatever_is_posted_is_taken_or_refused(bodies: list[bytes]) -> None:
+    """202 or 400, in the protocol's shape, and the next request is answered like the first."""
+
+    async def test(house: House, client: httpx.AsyncClient) -> None:
+        session, good = await opened(house, client)
+        address = f"{SESSIONS}/{session.id}/events"
+        for body in bodies:
+            answer = await client.post(address, content=body, headers=good)
+            assert answer.status_code in (202, 400), answer.text
+            assert ("error" in answer.json()) == (answer.status_code == 400)
+        assert (await client.post(address, json={"type": "response.cancel"}, headers=good)).status_code == 202
 
     with_client(test, keyed)
 

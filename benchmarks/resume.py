@@ -1,0 +1,336 @@
+"""`chorale bench resume`: connections are cut at random points of streamed replies, and what arrives is put together.
+
+Two clients follow one session. One has a line that is never cut; the other comes back each time, with the cursor that
+our own client tools use. What both got must be the same, byte for byte: replies in writing, and spoken ones as PCM and
+as G.711, whose samples hang together. Then, on a session whose log is long: how long it takes from asking to come back
+to the first missed event, beside the round trip and a bare server that holds the same texts in a list.
+"""
+
+import asyncio
+import itertools
+import os
+import random
+import statistics
+import time
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any
+from urllib.parse import parse_qs, urlsplit
+
+import typer
+from websockets.asyncio.client import connect
+from websockets.asyncio.server import ServerConnection, serve
+from websockets.exceptions import ConnectionClosed
+
+from benchmarks.outcome import Claim, Outcome, Row, screen, table, this_machine
+from benchmarks.resume_server import CuttingRelay, serving
+from orchestrator.clients.address import CallFailed, Event, ServerAway
+from orchestrator.clients.returning import Cursor
+from orchestrator.clients.text_socket import RealtimeSocket
+
+DELTAS = 400
+PACE_S = 0.000_5
+MOST_BYTES = 24_000
+AIM_S = 0.050
+
+_TEXTS_AT_ONCE = 64
+"""The bare server gives others their turn as often as ours."""
+
+SHAPES: tuple[dict[str, Any], ...] = (
+    {"output_modalities": ["text"]},
+    {"output_modalities": ["audio"], "audio": {"output": {"format": {"type": "audio/pcm", "rate": 24_000}}}},
+    {"output_modalities": ["audio"], "audio": {"output": {"format": {"type": "audio/pcmu"}}}},
+)
+"""How replies come, in turn."""
+
+Following = Callable[[int, Cursor], AsyncGenerator[tuple[Event, str], None]]
+"""One connection of a transport: to a port, where a cursor stands. Yields events, and as what bytes they came; raises
+`CallFailed` or `ServerAway` where the connection breaks."""
+
+
+async def by_websocket(port: int, cursor: Cursor) -> AsyncGenerator[tuple[Event, str], None]:
+    async with RealtimeSocket.connect(f"http://127.0.0.1:{port}", cursor=cursor) as socket:
+        try:
+            while True:
+                event = await socket.receive()
+                yield event, socket.text
+        finally:
+            socket.abort()  # a farewell would wait until all was read
+
+
+TRANSPORTS: dict[str, Following] = {"websocket": by_websocket}
+
+
+@dataclass(slots=True)
+class Received:
+    """What a client got: texts by number, and what was not as it should be."""
+
+    texts: dict[int, str] = field(default_factory=dict)
+    doubled: int = 0
+    gaps: int = 0
+    connections: int = 0
+    done: int = 0
+    grew: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def last(self) -> int:
+        return max(self.texts, default=0)
+
+    def take(self, event: Event, text: str, cursor: Cursor) -> None:
+        """Books an event."""
+        before = cursor.last
+        if not cursor.receive(event):
+            self.doubled += 1
+        elif cursor.last != before:
+            self.texts[cursor.last] = text
+        self.gaps += event["type"] == "chorale.gap"
+        self.done += event["type"] == "response.done"
+        self.grew.set()
+
+    async def wait_for(self, is_so: Callable[[], bool]) -> None:
+        while not is_so():
+            self.grew.clear()
+            await self.grew.wait()
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """How the client whose line was cut fared, beside the other."""
+
+    cuts: int
+    connections: int
+    events: int
+    data_bytes: int
+    lost: int
+    changed: int
+    doubled: int
+    gaps: int
+
+    @property
+    def is_equal(self) -> bool:
+        return not (self.lost or self.changed or self.doubled or self.gaps)
+
+
+async def cut(
+    transport: str,
+    cuts: int,
+    seed: int = 0,
+    deltas: int = DELTAS,
+    most_bytes: int = MOST_BYTES,
+    tell: Callable[[int], None] = lambda cuts: None,
+) -> Compared:
+    """Follows a session over connections that are cut `cuts` times, and compares."""
+    async with (
+        serving(deltas, PACE_S, log_events=8_192) as port,
+        CuttingRelay(port, random.Random(seed), most_bytes) as relay,
+        RealtimeSocket.connect(f"http://127.0.0.1:{port}") as observer,
+    ):
+        cursor = Cursor()
+        cursor.given(observer.given)
+        whole, got = Received(), Received()
+        tasks = (
+            asyncio.create_task(_watch(observer, cursor.session_id, whole), name="observer"),
+            asyncio.create_task(_follow(TRANSPORTS[transport], relay.port, cursor, got), name="client"),
+        )
+        try:
+            for number, shape in enumerate(itertools.cycle(SHAPES), start=1):
+                await observer.send({"type": "session.update", "session": {"type": "realtime", **shape}})
+                await observer.send({"type": "response.create"})
+                await _or_fail(tasks, whole.wait_for(lambda number=number: whole.done >= number))  # type: ignore[misc]
+                tell(relay.cuts)
+                if relay.cuts >= cuts:
+                    break
+            relay.is_cutting = False
+            await _or_fail(tasks, got.wait_for(lambda: got.last >= whole.last))
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks)
+        return Compared(
+            relay.cuts,
+            got.connections,
+            len(whole.texts),
+            sum(map(len, whole.texts.values())),
+            len(whole.texts.keys() - got.texts.keys()),
+            sum(whole.texts.get(number) != text for number, text in got.texts.items()),
+            got.doubled,
+            got.gaps,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Latencies:
+    """Seconds until the first missed event, of each return; and round trips on a connection that is there."""
+
+    chorale: list[float]
+    plain: list[float]
+    round_trips: list[float]
+
+
+async def latencies(transport: str, events: int, tries: int, seed: int = 0) -> Latencies:
+    """Measures returns to random places of a log of so many events."""
+    chance = random.Random(seed)
+    async with (
+        serving(DELTAS, 0.0, log_events=2 * events) as port,
+        RealtimeSocket.connect(f"http://127.0.0.1:{port}") as observer,
+    ):
+        cursor = Cursor()
+        cursor.given(observer.given)
+        whole = Received()
+        watching = asyncio.create_task(_watch(observer, cursor.session_id, whole), name="observer")
+        try:
+            await observer.send({"type": "session.update", "session": {"type": "realtime", **SHAPES[0]}})
+            while whole.last < events:
+                asked = whole.done
+                await observer.send({"type": "response.create"})
+                await _or_fail([watching], whole.wait_for(lambda asked=asked: whole.done > asked))  # type: ignore[misc]
+        finally:
+            watching.cancel()
+            await asyncio.wait([watching])
+        texts = [whole.texts[number] for number in sorted(whole.texts)]
+        async with serve(_list_server(texts), "127.0.0.1", 0, compression=None) as bare:
+            bare_port = int(next(iter(bare.sockets)).getsockname()[1])
+            result = Latencies([], [], [])
+            async with connect(f"ws://127.0.0.1:{bare_port}/?after={len(texts)}", proxy=None) as idle:
+                for _ in range(tries):
+                    cursor.last = chance.randrange(events)
+                    result.chorale.append(await _first_missed(TRANSPORTS[transport], port, cursor))
+                    result.plain.append(await _first_of_list(bare_port, cursor.last))
+                    result.round_trips.append(await (await idle.ping()))
+        return result
+
+
+async def _watch(observer: RealtimeSocket, session_id: str, whole: Received) -> None:
+    cursor = Cursor(session_id)
+    while True:
+        event = await observer.receive()
+        whole.take(event, observer.text, cursor)
+
+
+async def _follow(transport: Following, port: int, cursor: Cursor, got: Received) -> None:
+    """Comes back as soon as a connection is gone."""
+    while True:
+        got.connections += 1
+        try:
+            async with aclosing(transport(port, cursor)) as events:
+                async for event, text in events:
+                    got.take(event, text, cursor)
+        except (CallFailed, ServerAway):
+            pass
+
+
+async def _first_missed(transport: Following, port: int, cursor: Cursor) -> float:
+    place = Cursor(cursor.session_id, cursor.secret, cursor.last)
+    began_s = time.perf_counter()
+    async with aclosing(transport(port, place)) as events:
+        async for event, _ in events:
+            if place.receive(event) and place.last != cursor.last:
+                return time.perf_counter() - began_s
+    raise CallFailed("the connection ended")
+
+
+def _list_server(texts: list[str]) -> Callable[[ServerConnection], Any]:
+    async def send(connection: ServerConnection) -> None:
+        assert connection.request is not None
+        after = int(parse_qs(urlsplit(connection.request.path).query)["after"][0])
+        with suppress(ConnectionClosed):  # whoever has its first text is gone
+            for number, text in enumerate(texts[after:], start=1):
+                await connection.send(text)
+                if number % _TEXTS_AT_ONCE == 0:
+                    await asyncio.sleep(0)
+            await connection.wait_closed()
+
+    return send
+
+
+async def _first_of_list(port: int, after: int) -> float:
+    began_s = time.perf_counter()
+    async with connect(f"ws://127.0.0.1:{port}/?after={after}", proxy=None) as connection:
+        await connection.recv()
+        took_s = time.perf_counter() - began_s
+        connection.transport.abort()
+    return took_s
+
+
+async def _or_fail(tasks: "list[asyncio.Task[None]] | tuple[asyncio.Task[None], ...]", what: Any) -> None:
+    """Waits for `what`; a task that ends meanwhile has failed, and says why."""
+    waiting = asyncio.ensure_future(what)
+    try:
+        await asyncio.wait([waiting, *tasks], return_when=asyncio.FIRST_COMPLETED)
+        for task in tasks:
+            if task.done():
+                task.result()
+        await waiting
+    finally:
+        waiting.cancel()
+
+
+def command(
+    transport: Annotated[str, typer.Option(help=f"One of: {', '.join(TRANSPORTS)}.")] = "websocket",
+    cuts: Annotated[int, typer.Option(min=1, help="How often the connection is cut.")] = 200,
+    events: Annotated[int, typer.Option(min=100, help="How long the log is that is come back to.")] = 10_000,
+    tries: Annotated[int, typer.Option(min=2, help="How often it is come back to.")] = 200,
+    seed: Annotated[int, typer.Option(help="Where the cuts fall.")] = 0,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Where the figures go.")] = None,
+) -> None:
+    """Connections cut in the middle of replies: what is lost or comes twice, and how long a return takes.
+
+    \b
+    Examples:
+      chorale bench resume                            200 cuts, then 200 returns to a log of 10,000 events
+      chorale bench resume --cuts 20 --events 1000 --tries 20   small and quick
+    """
+    if transport not in TRANSPORTS:
+        raise typer.BadParameter(f"There is no transport '{transport}'.")
+    console, machine = screen(), this_machine()
+    console.print(f"[dim]{machine}[/]")
+    with console.status("cutting") as status:
+        found = asyncio.run(
+            cut(transport, cuts, seed, tell=lambda done: status.update(f"{done} of {cuts} cuts"))
+        )
+    with console.status(f"coming back to a log of {events} events"):
+        took = asyncio.run(latencies(transport, events, tries, seed))
+    compared: list[Row] = [
+        {
+            "transport": transport,
+            "cuts": found.cuts,
+            "connections": found.connections,
+            "events": found.events,
+            "MB": found.data_bytes / 1e6,
+            "lost": found.lost,
+            "changed": found.changed,
+            "twice": found.doubled,
+            "gaps": found.gaps,
+        }
+    ]
+    rows: list[Row] = [
+        {"first missed event": name, "p50 ms": _quantile(values, 50), "p95 ms": _quantile(values, 95)}
+        for name, values in (
+            (f"chorale, {transport}", took.chorale),
+            ("a list in memory, WebSocket", took.plain),
+            ("round trip", took.round_trips),
+        )
+    ]
+    console.print(table("Cut in the middle of replies", compared))
+    console.print(table(f"Coming back to a log of {events} events", rows))
+    outcome = Outcome(
+        "resume",
+        {"transport": transport, "cuts": cuts, "events": events, "tries": tries, "seed": seed},
+        tables={"cuts": compared, "returns": rows},
+    )
+    outcome.claims.append(
+        Claim("what was received is the unbroken run, byte for byte", found.is_equal, found.cuts)
+    )
+    p95 = _quantile(took.chorale, 95)
+    most = AIM_S * 1_000 + _quantile(took.round_trips, 95)
+    outcome.claims.append(Claim(f"first missed event, p95: at most {most:.1f} ms", p95 <= most, p95))
+    outcome.show(console)
+    console.print(f"written to {os.path.relpath(outcome.write(json_file, machine))}")
+    raise typer.Exit(0 if outcome.holds else 1)
+
+
+def _quantile(values: list[float], percent: int) -> float:
+    """In milliseconds."""
+    return statistics.quantiles(values, n=100, method="inclusive")[percent - 1] * 1_000
