@@ -14,7 +14,7 @@ import statistics
 import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import parse_qs, urlsplit
@@ -25,13 +25,15 @@ from websockets.asyncio.server import ServerConnection, serve
 from websockets.exceptions import ConnectionClosed
 
 from benchmarks.outcome import Claim, Outcome, Row, screen, table, this_machine
-from benchmarks.resume_server import CuttingRelay, serving
+from benchmarks.resume_calls import cut_calls
+from benchmarks.resume_outcome import Compared, Received
+from benchmarks.resume_rpc import by_connect, by_grpc, by_grpc_web
+from benchmarks.resume_server import PACE_S, CuttingRelay, Ports, serving
 from orchestrator.clients.address import CallFailed, Event, ServerAway
 from orchestrator.clients.returning import Cursor
 from orchestrator.clients.text_socket import RealtimeSocket
 
 DELTAS = 400
-PACE_S = 0.000_5
 MOST_BYTES = 24_000
 AIM_S = 0.050
 
@@ -60,57 +62,19 @@ async def by_websocket(port: int, cursor: Cursor) -> AsyncGenerator[tuple[Event,
             socket.abort()  # a farewell would wait until all was read
 
 
-TRANSPORTS: dict[str, Following] = {"websocket": by_websocket}
+TRANSPORTS: dict[str, Following] = {
+    "websocket": by_websocket,
+    "grpc": by_grpc,
+    "grpc-web": by_grpc_web,
+    "connect": by_connect,
+}
 
 
-@dataclass(slots=True)
-class Received:
-    """What a client got: texts by number, and what was not as it should be."""
-
-    texts: dict[int, str] = field(default_factory=dict)
-    doubled: int = 0
-    gaps: int = 0
-    connections: int = 0
-    done: int = 0
-    grew: asyncio.Event = field(default_factory=asyncio.Event)
-
-    @property
-    def last(self) -> int:
-        return max(self.texts, default=0)
-
-    def take(self, event: Event, text: str, cursor: Cursor) -> None:
-        """Books an event."""
-        before = cursor.last
-        if not cursor.receive(event):
-            self.doubled += 1
-        elif cursor.last != before:
-            self.texts[cursor.last] = text
-        self.gaps += event["type"] == "chorale.gap"
-        self.done += event["type"] == "response.done"
-        self.grew.set()
-
-    async def wait_for(self, is_so: Callable[[], bool]) -> None:
-        while not is_so():
-            self.grew.clear()
-            await self.grew.wait()
+def _port_of(transport: str, ports: Ports) -> int:
+    return ports.grpc if transport == "grpc" else ports.http
 
 
-@dataclass(frozen=True, slots=True)
-class Compared:
-    """How the client whose line was cut fared, beside the other."""
-
-    cuts: int
-    connections: int
-    events: int
-    data_bytes: int
-    lost: int
-    changed: int
-    doubled: int
-    gaps: int
-
-    @property
-    def is_equal(self) -> bool:
-        return not (self.lost or self.changed or self.doubled or self.gaps)
+CALL = "call"
 
 
 async def cut(
@@ -122,10 +86,12 @@ async def cut(
     tell: Callable[[int], None] = lambda cuts: None,
 ) -> Compared:
     """Follows a session over connections that are cut `cuts` times, and compares."""
+    if transport == CALL:
+        return await cut_calls(cuts, seed, deltas, tell)
     async with (
-        serving(deltas, PACE_S, log_events=8_192) as port,
-        CuttingRelay(port, random.Random(seed), most_bytes) as relay,
-        RealtimeSocket.connect(f"http://127.0.0.1:{port}") as observer,
+        serving(deltas, PACE_S, log_events=8_192) as ports,
+        CuttingRelay(_port_of(transport, ports), random.Random(seed), most_bytes) as relay,
+        RealtimeSocket.connect(f"http://127.0.0.1:{ports.http}") as observer,
     ):
         cursor = Cursor()
         cursor.given(observer.given)
@@ -138,26 +104,17 @@ async def cut(
             for number, shape in enumerate(itertools.cycle(SHAPES), start=1):
                 await observer.send({"type": "session.update", "session": {"type": "realtime", **shape}})
                 await observer.send({"type": "response.create"})
-                await _or_fail(tasks, whole.wait_for(lambda number=number: whole.done >= number))  # type: ignore[misc]
+                await whole.wait_for(lambda number=number: whole.kinds["response.done"] >= number, tasks)  # type: ignore[misc]
                 tell(relay.cuts)
                 if relay.cuts >= cuts:
                     break
             relay.is_cutting = False
-            await _or_fail(tasks, got.wait_for(lambda: got.last >= whole.last))
+            await got.wait_for(lambda: got.last >= whole.last, tasks)
         finally:
             for task in tasks:
                 task.cancel()
             await asyncio.wait(tasks)
-        return Compared(
-            relay.cuts,
-            got.connections,
-            len(whole.texts),
-            sum(map(len, whole.texts.values())),
-            len(whole.texts.keys() - got.texts.keys()),
-            sum(whole.texts.get(number) != text for number, text in got.texts.items()),
-            got.doubled,
-            got.gaps,
-        )
+        return Compared.of(relay.cuts, whole, got)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,8 +130,8 @@ async def latencies(transport: str, events: int, tries: int, seed: int = 0) -> L
     """Measures returns to random places of a log of so many events."""
     chance = random.Random(seed)
     async with (
-        serving(DELTAS, 0.0, log_events=2 * events) as port,
-        RealtimeSocket.connect(f"http://127.0.0.1:{port}") as observer,
+        serving(DELTAS, 0.0, log_events=2 * events) as ports,
+        RealtimeSocket.connect(f"http://127.0.0.1:{ports.http}") as observer,
     ):
         cursor = Cursor()
         cursor.given(observer.given)
@@ -183,9 +140,9 @@ async def latencies(transport: str, events: int, tries: int, seed: int = 0) -> L
         try:
             await observer.send({"type": "session.update", "session": {"type": "realtime", **SHAPES[0]}})
             while whole.last < events:
-                asked = whole.done
+                done = whole.kinds["response.done"]
                 await observer.send({"type": "response.create"})
-                await _or_fail([watching], whole.wait_for(lambda asked=asked: whole.done > asked))  # type: ignore[misc]
+                await whole.wait_for(lambda done=done: whole.kinds["response.done"] > done, [watching])  # type: ignore[misc]
         finally:
             watching.cancel()
             await asyncio.wait([watching])
@@ -196,6 +153,7 @@ async def latencies(transport: str, events: int, tries: int, seed: int = 0) -> L
             async with connect(f"ws://127.0.0.1:{bare_port}/?after={len(texts)}", proxy=None) as idle:
                 for _ in range(tries):
                     cursor.last = chance.randrange(events)
+                    port = _port_of(transport, ports)
                     result.chorale.append(await _first_missed(TRANSPORTS[transport], port, cursor))
                     result.plain.append(await _first_of_list(bare_port, cursor.last))
                     result.round_trips.append(await (await idle.ping()))
@@ -254,21 +212,8 @@ async def _first_of_list(port: int, after: int) -> float:
     return took_s
 
 
-async def _or_fail(tasks: "list[asyncio.Task[None]] | tuple[asyncio.Task[None], ...]", what: Any) -> None:
-    """Waits for `what`; a task that ends meanwhile has failed, and says why."""
-    waiting = asyncio.ensure_future(what)
-    try:
-        await asyncio.wait([waiting, *tasks], return_when=asyncio.FIRST_COMPLETED)
-        for task in tasks:
-            if task.done():
-                task.result()
-        await waiting
-    finally:
-        waiting.cancel()
-
-
 def command(
-    transport: Annotated[str, typer.Option(help=f"One of: {', '.join(TRANSPORTS)}.")] = "websocket",
+    transport: Annotated[str, typer.Option(help=f"One of: {', '.join((*TRANSPORTS, CALL))}.")] = "websocket",
     cuts: Annotated[int, typer.Option(min=1, help="How often the connection is cut.")] = 200,
     events: Annotated[int, typer.Option(min=100, help="How long the log is that is come back to.")] = 10_000,
     tries: Annotated[int, typer.Option(min=2, help="How often it is come back to.")] = 200,
@@ -281,8 +226,10 @@ def command(
     Examples:
       chorale bench resume                            200 cuts, then 200 returns to a log of 10,000 events
       chorale bench resume --cuts 20 --events 1000 --tries 20   small and quick
+      chorale bench resume --transport call           spoken replies over calls; some minutes
+      chorale bench resume --transport grpc           over gRPC; also grpc-web and connect
     """
-    if transport not in TRANSPORTS:
+    if transport not in (*TRANSPORTS, CALL):
         raise typer.BadParameter(f"There is no transport '{transport}'.")
     console, machine = screen(), this_machine()
     console.print(f"[dim]{machine}[/]")
@@ -290,8 +237,6 @@ def command(
         found = asyncio.run(
             cut(transport, cuts, seed, tell=lambda done: status.update(f"{done} of {cuts} cuts"))
         )
-    with console.status(f"coming back to a log of {events} events"):
-        took = asyncio.run(latencies(transport, events, tries, seed))
     compared: list[Row] = [
         {
             "transport": transport,
@@ -305,27 +250,30 @@ def command(
             "gaps": found.gaps,
         }
     ]
-    rows: list[Row] = [
-        {"first missed event": name, "p50 ms": _quantile(values, 50), "p95 ms": _quantile(values, 95)}
-        for name, values in (
-            (f"chorale, {transport}", took.chorale),
-            ("a list in memory, WebSocket", took.plain),
-            ("round trip", took.round_trips),
-        )
-    ]
     console.print(table("Cut in the middle of replies", compared))
-    console.print(table(f"Coming back to a log of {events} events", rows))
     outcome = Outcome(
         "resume",
         {"transport": transport, "cuts": cuts, "events": events, "tries": tries, "seed": seed},
-        tables={"cuts": compared, "returns": rows},
+        tables={"cuts": compared},
     )
-    outcome.claims.append(
-        Claim("what was received is the unbroken run, byte for byte", found.is_equal, found.cuts)
-    )
-    p95 = _quantile(took.chorale, 95)
-    most = AIM_S * 1_000 + _quantile(took.round_trips, 95)
-    outcome.claims.append(Claim(f"first missed event, p95: at most {most:.1f} ms", p95 <= most, p95))
+    whole = "what was received is the unbroken run, byte for byte"
+    outcome.claims.append(Claim(whole, found.is_equal, found.cuts))
+    if transport != CALL:
+        with console.status(f"coming back to a log of {events} events"):
+            took = asyncio.run(latencies(transport, events, tries, seed))
+        rows: list[Row] = [
+            {"first missed event": name, "p50 ms": _quantile(values, 50), "p95 ms": _quantile(values, 95)}
+            for name, values in (
+                (f"chorale, {transport}", took.chorale),
+                ("a list in memory, WebSocket", took.plain),
+                ("round trip", took.round_trips),
+            )
+        ]
+        console.print(table(f"Coming back to a log of {events} events", rows))
+        outcome.tables["returns"] = rows
+        p95 = _quantile(took.chorale, 95)
+        most = AIM_S * 1_000 + _quantile(took.round_trips, 95)
+        outcome.claims.append(Claim(f"first missed event, p95: at most {most:.1f} ms", p95 <= most, p95))
     outcome.show(console)
     console.print(f"written to {os.path.relpath(outcome.write(json_file, machine))}")
     raise typer.Exit(0 if outcome.holds else 1)

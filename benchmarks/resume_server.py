@@ -9,6 +9,7 @@ import contextlib
 import random
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,10 +29,15 @@ from orchestrator.transports.auth import Gate, SecretBook
 from orchestrator.transports.entrance import Entrance
 from orchestrator.transports.http import make_app
 from orchestrator.transports.routes import Doors, ServiceCondition, WorkerCondition
+from orchestrator.transports.rpc.door import GrpcOptions, RpcDoor
+from orchestrator.transports.rpc.grpc_server import GrpcServer
 from orchestrator.transports.server import ServerOptions, listen, make_server
 from orchestrator.transports.webrtc import CallDoor
 from orchestrator.transports.websocket import WebSocketDoor
 from orchestrator.workers.voice_activity import VoiceActivity
+
+PACE_S = 0.000_5
+"""Between two words of a reply."""
 
 SLOTS = 8
 SENTENCE_DELTAS = 20
@@ -127,9 +133,16 @@ class _Ready:
         return ()
 
 
+class Ports(NamedTuple):
+    """Where the server is: by HTTP, and by gRPC."""
+
+    http: int
+    grpc: int
+
+
 @contextlib.asynccontextmanager
-async def serving(deltas: int, pace_s: float, log_events: int) -> AsyncIterator[int]:
-    """Serves in this loop until the block is left; gives the port."""
+async def serving(deltas: int, pace_s: float, log_events: int) -> AsyncIterator["Ports"]:
+    """Serves in this loop until the block is left; gives the ports."""
     settings, clock = Settings(), MonotonicClock()
     directory = replace(registry_settings(settings), log_events=log_events)
     dispatcher = Dispatcher(ScriptedWorkers(deltas, pace_s), clock, Scheduler(QueueBounds(jobs=64)))
@@ -138,6 +151,8 @@ async def serving(deltas: int, pace_s: float, log_events: int) -> AsyncIterator[
     entrance = Entrance(Gate(None, SecretBook(8)), ("loopback",), (), clock)
     calls = CallDoor(registry, clock=clock)
     door = WebSocketDoor(registry, entrance, 1_000)
+    streams = RpcDoor(1_000)
+    rpc = GrpcServer(GrpcOptions(), streams, entrance, registry, _Ready())
     doors = Doors(
         entrance,
         door,
@@ -148,6 +163,7 @@ async def serving(deltas: int, pace_s: float, log_events: int) -> AsyncIterator[
         clock,
         directory=registry,
         dispatcher=dispatcher,
+        rpc=streams,
     )
     server = make_server(make_app(doors, {}), ServerOptions())
     sockets = listen("127.0.0.1", 0)
@@ -155,9 +171,10 @@ async def serving(deltas: int, pace_s: float, log_events: int) -> AsyncIterator[
     task = asyncio.create_task(server.serve(sockets), name="server")
     try:
         await server.listening.wait()
-        yield sockets[0].getsockname()[1]
+        yield Ports(sockets[0].getsockname()[1], await rpc.start())
     finally:
         await registry.close()
+        await rpc.stop(1)
         await calls.close()
         server.should_exit = True
         await task

@@ -151,7 +151,7 @@ async def _talk(
         reader = asyncio.create_task(_show_events(call, exchange, printer))
         try:
             if samples is not None:
-                await call.now.say(samples, lead_s=SILENCE_S, tail_s=SILENCE_S)
+                await _say(call, samples, reader)
                 await _reply(call, exchange, reader, timeout_s, must_hear=True)
             if say is not None:
                 await _type(call, say)
@@ -166,6 +166,21 @@ async def _talk(
 async def _show_events(call: "ReturningCall", exchange: "Exchange", printer: Printer) -> None:
     async for event in call.events():
         printer.show(event, exchange.receive(event, time.monotonic()))
+
+
+async def _say(call: "ReturningCall", samples: "Samples", reader: "asyncio.Task[None]") -> None:
+    """Says a recording. Raises `CallFailed` where the call breaks meanwhile: half of it is no question."""
+    from orchestrator.clients.address import CallFailed
+
+    now = call.now
+    saying = asyncio.create_task(now.say(samples, lead_s=SILENCE_S, tail_s=SILENCE_S))
+    try:
+        while not saying.done():
+            if call.now is not now or now.failure is not None:
+                raise CallFailed(f"{now.failure or 'the call broke'}, while the recording was being said")
+            await asyncio.wait([saying, reader], timeout=POLL_S, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        saying.cancel()
 
 
 async def _reply(

@@ -1,15 +1,19 @@
 """The WebRTC door: SDP offers in, answers out, and the calls that came of them."""
 
 import asyncio
+import contextlib
+from collections.abc import Iterator
 
 from orchestrator.clock import Clock, MonotonicClock
 from orchestrator.errors import Overloaded
 from orchestrator.sessions.links import SessionDirectory, SessionPort, SessionRequest
 from orchestrator.transports.call import Call, CallSettings
-from orchestrator.transports.offers import read_offer
+from orchestrator.transports.offers import Offer, read_offer
 from orchestrator.transports.rejoining import Back
 
 _RETRY_AFTER_S = 2.0
+RETURN_AFTER_S = 1.0
+"""When a second call to one session may be tried, while the first is being answered."""
 
 
 class CallDoor:
@@ -27,6 +31,7 @@ class CallDoor:
         self._clock = clock or MonotonicClock()
         self._calls: dict[str, Call] = {}
         self._callers: dict[str, str] = {}  # whose each call is
+        self._returning: set[str] = set()
 
     @property
     def calls(self) -> int:
@@ -54,6 +59,10 @@ class CallDoor:
         a bad offer, `Overloaded`, `SessionClosed`; then, and when cancelled, nothing of the call is left."""
         offer = read_offer(offer_sdp)
         self._check_room(request)
+        with self._one_return(back):
+            return await self._answer(offer, request, back)
+
+    async def _answer(self, offer: Offer, request: SessionRequest, back: Back | None) -> tuple[str, str]:
         call_id, session = self._directory.open_call(request, None if back is None else back.session)
         call = Call(call_id, session, offer, self._settings, self._clock, self._gone, back, self._settle)
         self._calls[call_id] = call
@@ -88,6 +97,21 @@ class CallDoor:
         mine = connecting.count(request.tenant)
         if request.key_id and mine >= max(1, most // 4):
             raise Overloaded("too many calls of this key's tenant are being connected", _RETRY_AFTER_S, True)
+
+    @contextlib.contextmanager
+    def _one_return(self, back: Back | None) -> Iterator[None]:
+        """One at a time: a call that comes back takes none of the places that are counted, until it has taken over from
+        the one before. Raises `Overloaded`."""
+        if back is None:
+            yield
+            return
+        if back.session.id in self._returning:
+            raise Overloaded("another call is coming back to this session already", RETURN_AFTER_S)
+        self._returning.add(back.session.id)
+        try:
+            yield
+        finally:
+            self._returning.discard(back.session.id)
 
     def _settle(self, session: SessionPort) -> None:
         for call in self._calls.values():

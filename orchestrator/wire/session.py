@@ -123,9 +123,9 @@ class Extension(Struct, frozen=True):
 
     `typed_turns`: a typed message interrupts and is answered like speech. `events`: names of Chorale's own event
     types that this session wants (``chorale.token`` …). `ask`: the user may be asked which of two contradicting
-    things he meant. `secret` is the server's to give: with the session's id it lets
-    a client come back (``/v1/realtime?session_id=…&secret=…``). `record`: the client agrees to be recorded, or does
-    not; left out, the server's configuration decides.
+    things he meant. `secret` is the server's to give: with the session's id it lets a client come back. It is empty
+    where there is one that is not told (`sessions.secrecy`). `record`: the client agrees to be recorded, or does not;
+    left out, the server's configuration decides.
     """
 
     typed_turns: bool = False

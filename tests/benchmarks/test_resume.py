@@ -5,7 +5,8 @@ import random
 
 import pytest
 
-from benchmarks.resume import TRANSPORTS, Compared, cut, latencies
+from benchmarks.resume import CALL, TRANSPORTS, cut, latencies
+from benchmarks.resume_outcome import Compared
 from benchmarks.resume_server import CuttingRelay
 
 
@@ -25,6 +26,20 @@ def test_what_arrives_over_connections_that_are_cut_is_the_unbroken_run(transpor
     assert found.cuts >= 12
     assert found.connections > found.cuts
     assert found.events > 100
+
+
+def test_a_caller_that_is_cut_off_misses_nothing_and_hears_every_reply_to_its_end() -> None:
+    """Some cuts, with the old call gone or still there: the events of a sideband that was never cut, and no reply that
+    was cut short."""
+
+    async def main() -> Compared:
+        async with asyncio.timeout(240):
+            return await cut(CALL, 3, seed=1, deltas=40)
+
+    found = asyncio.run(main())
+    assert (found.lost, found.changed, found.gaps) == (0, 0, 0)
+    assert found.cuts >= 3
+    assert found.events > 40
 
 
 def test_returns_are_measured() -> None:

@@ -45,6 +45,7 @@ class StandIn:
         self._tasks: set[asyncio.Task[None]] = set()
         self._sessions: dict[str, ScriptedSession] = {}
         self._sockets: set[WebSocket] = set()
+        self.hung_up: list[str] = []
         self.returns: list[str] = []
         """The queries of those who came back, in order."""
 
@@ -192,6 +193,7 @@ class StandIn:
         task.add_done_callback(self._tasks.discard)
 
     async def _hang_up(self, request: Request) -> Response:
+        self.hung_up.append(request.path_params["call_id"])
         for peer in list(self._peers):
             if f"rtc_{id(peer)}" == request.path_params["call_id"]:
                 await peer.close()

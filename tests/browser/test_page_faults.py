@@ -193,6 +193,22 @@ def test_a_call_that_breaks_off_goes_on_in_its_session(stand_in: StandIn, still:
         assert stand_in.calls == 1
 
 
+def test_a_call_that_broke_off_can_be_hung_up(stand_in: StandIn, still: Path) -> None:
+    """Who does not want to wait for the way back ends the session, which the server holds for it."""
+    with chromium(microphone=still) as page:
+        page.open(stand_in.address)
+        page.click("#talk")
+        page.wait_for(lambda: page.connection == "live", "a call")
+        assert stand_in.hung_up == []
+        stand_in.script.refuse_status = 503
+        stand_in.break_calls()
+        page.wait_for(lambda: page.connection in ("reconnecting", "away"), "the page to notice", 40)
+        assert stand_in.hung_up == []
+        page.click("#talk")
+        page.wait_for(lambda: page.connection == "idle", "the end")
+        page.wait_for(lambda: len(stand_in.hung_up) == 1, "the server to be told")
+
+
 def test_a_text_session_that_is_gone_starts_anew_and_says_so(stand_in: StandIn) -> None:
     """The new session does not know the old one, and the page does not pretend that it does."""
     with chromium() as page:

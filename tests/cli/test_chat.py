@@ -14,7 +14,7 @@ from orchestrator.cli import chat
 from orchestrator.cli.main import app
 from orchestrator.wire.client import CreateItem, CreateResponse
 from orchestrator.wire.items import InputText, Message
-from tests.clients.answering import answering
+from tests.clients.answering import AnsweringSession, answering
 
 REPLY = "It is twelve o'clock.\n"
 
@@ -172,3 +172,22 @@ def test_settings_reach_the_session() -> None:
     assert (view.output_modalities, view.instructions, view.model) == (("text",), "Be brief.", "small")
     assert view.chorale.typed_turns  # type: ignore[union-attr]
     assert not any(isinstance(event, CreateResponse) for event in server.session.submitted)
+
+
+def test_a_reply_whose_connection_breaks_is_read_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """F-C1: the connection is made again, the reply goes on where it was, and somebody is told."""
+    say = AnsweringSession._say
+
+    def break_off(session: AnsweringSession, kind: str, **fields: object) -> None:
+        say(session, kind, **fields)
+        if kind.endswith("text.delta"):
+            for link in list(session.links.values()):
+                link.close(1011, "something broke")
+
+    monkeypatch.setattr(AnsweringSession, "_say", break_off)
+    with answering() as server:
+        result = run("What time is it?", "--url", server.url)
+    assert result.exit_code == 0, result.output
+    assert result.stdout == REPLY
+    assert "something broke" in result.stderr
+    assert "coming back" in result.stderr

@@ -1,6 +1,7 @@
 """How clients come back: when they try, where they read on, and what they say again."""
 
 import asyncio
+from collections.abc import Coroutine
 from typing import Any
 
 import pytest
@@ -103,6 +104,12 @@ def test_a_duplicate_that_nobody_repeated_is_news() -> None:
     assert not said.heard(error("e_b"))
 
 
+async def within(story: Coroutine[Any, Any, None]) -> None:
+    """A story that does not end is a failure too."""
+    async with asyncio.timeout(60):
+        await story
+
+
 def patient(**rules: Any) -> Rules:
     """Comes back as soon as the law lets it."""
     return Rules(random=lambda: 0.0, **rules)
@@ -143,7 +150,7 @@ def test_a_session_outlives_its_connections() -> None:
             assert "1011 something broke" in notices[0]
 
     with answering() as server:
-        asyncio.run(story(server))
+        asyncio.run(within(story(server)))
 
 
 def test_a_session_says_again_what_its_server_never_got() -> None:
@@ -168,7 +175,7 @@ def test_a_session_says_again_what_its_server_never_got() -> None:
             assert session.returns == 1
 
     with answering() as server:
-        asyncio.run(story(server))
+        asyncio.run(within(story(server)))
 
 
 def test_a_session_that_has_ended_ends_with_the_servers_words() -> None:
@@ -186,7 +193,7 @@ def test_a_session_that_has_ended_ends_with_the_servers_words() -> None:
                 await session.send({"type": "response.create"})
 
     with answering() as server:
-        asyncio.run(story(server))
+        asyncio.run(within(story(server)))
 
 
 def test_a_server_that_stays_away_is_given_up() -> None:
@@ -206,7 +213,7 @@ def test_a_server_that_stays_away_is_given_up() -> None:
     def stop() -> None:
         context.__exit__(None, None, None)
 
-    asyncio.run(story(server))
+    asyncio.run(within(story(server)))
 
 
 def test_a_call_that_breaks_is_made_again_to_its_session() -> None:
@@ -230,4 +237,4 @@ def test_a_call_that_breaks_is_made_again_to_its_session() -> None:
             assert call.failure is not None
 
     with answering() as server:
-        asyncio.run(story(server))
+        asyncio.run(within(story(server)))

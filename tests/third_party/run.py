@@ -11,6 +11,7 @@ speech recognition and voice are real there too. Exit codes: 0 all passed, 1 one
 
 import argparse
 import asyncio
+import base64
 import json
 import os
 import sys
@@ -22,11 +23,13 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import numpy as np
+from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
 from rich.console import Console
 from rich.table import Table
 
 from modalities.adapters.registry import build
 from modalities.audio.resample import Resampler
+from orchestrator.transports.rpc.v1 import chorale_pb2 as pb
 from tests.real.serving import ROOT, serving
 from tests.third_party.certificate import self_signed
 from tests.third_party.tap import Tap
@@ -48,12 +51,14 @@ SCRIPT: Mapping[str, object] = {
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """One program with one client; its task's path follows `command`. `tls`: it connects in no other way."""
+    """One program with one client; its task's path follows `command`. `tls`: it connects in no other way. `tapped`:
+    what it is told can be read along on the line; gRPC-Web cannot."""
 
     name: str
     command: tuple[str, ...]
     scenarios: tuple[str, ...]
     tls: bool = False
+    tapped: bool = True
 
 
 def _python(environment: str, module: str) -> tuple[str, ...]:
@@ -72,6 +77,7 @@ CLIENTS = (
     Client("livekit", _python("livekit", "livekit_client"), _ALL),
     Client("openai-js", _node("openai.mjs"), _ALL, tls=True),
     Client("openai-agents-js", _node("agents.mjs"), _ALL),
+    Client("connect-web", _node("connect.mjs"), _ALL, tapped=False),
 )
 """By what they are called on the command line."""
 
@@ -154,23 +160,36 @@ async def _run(
     taps = {name: Tap(int(urls[name].rsplit(":", 1)[1]), tls=context) for name in scenarios}
     scheme = "https" if client.tls else "http"
     lines = {name: f"{scheme}://127.0.0.1:{await tap.open()}/v1" for name, tap in taps.items()}
+    if not client.tapped:
+        lines = {name: urls[name] for name in scenarios}
     report, task = folder / f"{client.name}.jsonl", folder / f"{client.name}.json"
     report.touch()
-    task.write_text(
-        json.dumps({"scenarios": lines, "question": str(question), "report": str(report), "limit_s": limit_s})
-    )
+    asked = {"scenarios": lines, "question": str(question), "report": str(report), "limit_s": limit_s}
+    task.write_text(json.dumps({**asked, "descriptors": _descriptors()}))
     ended = await _program(client, task, certificate, limit_s * len(scenarios) + 60)
     for tap in taps.values():
         await tap.close()
     reported = {line["scenario"]: line for line in map(json.loads, report.read_text().splitlines())}
     missing = {"ok": False, "detail": f"nothing was reported; {ended}"}
-    return [_judged(client.name, name, reported.get(name, missing), taps[name]) for name in scenarios]
+    return [
+        _judged(client.name, name, reported.get(name, missing), taps[name] if client.tapped else None)
+        for name in scenarios
+    ]
 
 
-def _judged(client: str, scenario: str, line: Mapping[str, object], tap: Tap) -> Result:
+def _descriptors() -> str:
+    """Returns what clients without generated code know the service by, in base64."""
+    file = FileDescriptorProto()
+    pb.DESCRIPTOR.CopyToProto(file)
+    return base64.b64encode(FileDescriptorSet(file=[file]).SerializeToString()).decode()
+
+
+def _judged(client: str, scenario: str, line: Mapping[str, object], tap: Tap | None) -> Result:
     """What the client says of itself, and whether what it was told was right."""
     fields = {key: value for key, value in line.items() if key != "scenario"}
     result = Result(client, scenario, **fields)  # type: ignore[arg-type]  # as `stage.play` wrote it
+    if tap is None:
+        return result
     if tap.faults:
         result.ok = False
         result.detail = " | ".join([*tap.faults[:3], result.detail])

@@ -97,6 +97,25 @@ def test_a_client_that_comes_back_reads_on_and_is_heard_where_the_stream_is() ->
     asyncio.run(main())
 
 
+def test_calls_that_come_back_to_one_session_are_answered_one_at_a_time() -> None:
+    """However many offers name it, one is being answered, and it takes the place of the one before: no number of them
+    opens more sockets."""
+
+    async def main() -> None:
+        async with switchboard() as board:
+            await board.dial()
+            offers = [await board.offer() for _ in range(4)]
+            answers = await asyncio.gather(
+                *(board.door.answer(sdp, REQUEST, Back(board.session, None)) for _, sdp in offers),
+                return_exceptions=True,
+            )
+            assert [type(answer) for answer in answers] == [tuple, Overloaded, Overloaded, Overloaded]
+            back = await board.dial(back=Back(board.session, None))
+            assert back.call_id in board.directory.calls
+
+    asyncio.run(main())
+
+
 def test_a_call_that_fails_to_come_back_leaves_its_session() -> None:
     """The session is not the new call's: an offer that leads nowhere, or cannot be answered, ends nothing."""
 

@@ -164,7 +164,7 @@ def test_link_sends_sound_as_base64_deltas() -> None:
             session.speak(b"\x01\x00\x02\x00")
             delta = await heard(link)
             assert delta == {
-                "event_id": "event_1",
+                "event_id": session.event_id(1),
                 "type": "response.output_audio.delta",
                 "response_id": "resp_1",
                 "item_id": "item_1",

@@ -145,10 +145,10 @@ def _conversing(
 
 
 async def _streamed(
-    beginning: Awaitable[AsyncGenerator[pb.ServerMessage, None]], ctx: Context
+    messages: AsyncGenerator[pb.ServerMessage, None], ctx: Context
 ) -> AsyncGenerator[pb.ServerMessage, None]:
     try:
-        async with aclosing(await beginning) as messages:
+        async with aclosing(messages):
             async for message in messages:
                 yield message
     except ChoraleError as error:

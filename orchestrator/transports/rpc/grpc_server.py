@@ -32,7 +32,7 @@ from orchestrator.transports.rpc.interceptors import (
     headers_of,
 )
 from orchestrator.transports.rpc.link import CLOSE_WITHIN_S
-from orchestrator.transports.rpc.service import SERVICE, Caller, Service
+from orchestrator.transports.rpc.service import SERVICE, Caller, Service, only_one
 from orchestrator.transports.rpc.statuses import INTERNAL, LinkClosed, Status, status_of
 from orchestrator.transports.rpc.v1 import chorale_pb2 as pb
 from orchestrator.transports.server import MAX_MESSAGE_BYTES
@@ -166,11 +166,12 @@ def _channel_options(ping_s: float) -> list[tuple[str, int]]:
 
 
 def _handlers(service: Service) -> grpc.GenericRpcHandler:
-    """Returns the methods of the service. Requests are read here and not by gRPC, to which a message that is none is an
-    accident of the server."""
+    """Returns the methods of the service. All of them read their requests from a stream, which on the wire is the same:
+    nothing but the 64 KiB that come ahead is taken from who has no key. And they read the bytes themselves: to gRPC a
+    message that is none is an accident of the server."""
     handlers: dict[str, Handler] = {
         "Converse": grpc.stream_stream_rpc_method_handler(_conversing(service), None, _written),
-        "Watch": grpc.unary_stream_rpc_method_handler(_watching(service), None, _written),
+        "Watch": grpc.stream_stream_rpc_method_handler(_watching(service), None, _written),
         "Create": _unary(service.create, pb.CreateRequest),
         "Get": _unary(service.get, pb.GetRequest),
         "End": _unary(service.end, pb.EndRequest),
@@ -180,21 +181,20 @@ def _handlers(service: Service) -> grpc.GenericRpcHandler:
 
 
 def _unary(call: Callable[[Request, Caller], Awaitable[Reply]], kind: type[Request]) -> Handler:
-    async def answer(data: bytes, context: Context) -> Reply:
+    async def answer(requests: AsyncIterator[bytes], context: Context) -> Reply:
         async def work(caller: Caller) -> Reply:
-            if len(data) > MAX_REQUEST_BYTES:
-                raise WireError("invalid_value", f"A request has at most {MAX_REQUEST_BYTES} bytes.")
-            return await call(_parsed(kind, data), caller)
+            return await call(await _request(requests, kind), caller)
 
         return await _answered(context, work)
 
-    return grpc.unary_unary_rpc_method_handler(answer, None, _written)
+    return grpc.stream_unary_rpc_method_handler(answer, None, _written)
 
 
-def _watching(service: Service) -> Callable[[bytes, Context], Awaitable[None]]:
-    async def watch(data: bytes, context: Context) -> None:
+def _watching(service: Service) -> Callable[[AsyncIterator[bytes], Context], Awaitable[None]]:
+    async def watch(requests: AsyncIterator[bytes], context: Context) -> None:
         async def work(caller: Caller) -> None:
-            await _write(await service.watch(_parsed(pb.WatchRequest, data), caller), context)
+            request = await _request(requests, pb.WatchRequest)
+            await _write(service.watch(request, caller), context)
 
         await _answered(context, work)
 
@@ -205,11 +205,19 @@ def _conversing(service: Service) -> Callable[[AsyncIterator[bytes], Context], A
     async def converse(requests: AsyncIterator[bytes], context: Context) -> None:
         async def work(caller: Caller) -> None:
             async with aclosing(_all_parsed(requests)) as spoken:
-                await _write(await service.converse(spoken, caller), context)
+                await _write(service.converse(spoken, caller), context)
 
         await _answered(context, work)
 
     return converse
+
+
+async def _request(requests: AsyncIterator[bytes], kind: type[Request]) -> Request:
+    """Reads the one request of a call. Raises `WireError`, `DeadlineExceeded`."""
+    data = await only_one(aiter(requests))
+    if len(data) > MAX_REQUEST_BYTES:
+        raise WireError("invalid_value", f"A request has at most {MAX_REQUEST_BYTES} bytes.")
+    return _parsed(kind, data)
 
 
 async def _write(messages: AsyncGenerator[pb.ServerMessage, None], context: Context) -> None:

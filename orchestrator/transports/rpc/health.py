@@ -9,6 +9,9 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from orchestrator.transports.entrance import Entrance
 from orchestrator.transports.routes import Readiness
 
+MOST_WATCHERS = 32
+"""At one time: they need no key, and are not to take the places of those who have one."""
+
 _LOOK_EVERY_S = 1.0
 
 Context = grpc.aio.ServicerContext[object, health_pb2.HealthCheckResponse]
@@ -25,6 +28,7 @@ class Health(health_pb2_grpc.HealthServicer):
         self._readiness = readiness
         self._entrance = entrance
         self._services = frozenset(("", *services))
+        self._watchers = 0
 
     async def Check(
         self, request: health_pb2.HealthCheckRequest, context: Context
@@ -36,13 +40,19 @@ class Health(health_pb2_grpc.HealthServicer):
 
     async def Watch(self, request: health_pb2.HealthCheckRequest, context: Context) -> None:
         """Sends how a service is, and again whenever that has changed, until its client leaves."""
-        told = None
-        while True:
-            now = self._now(request.service)
-            if now is not told:
-                await context.write(now)
-                told = now
-            await asyncio.sleep(_LOOK_EVERY_S)
+        if self._watchers >= MOST_WATCHERS:
+            await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, "Too many watch already.")
+        self._watchers += 1
+        try:
+            told = None
+            while True:
+                now = self._now(request.service)
+                if now is not told:
+                    await context.write(now)
+                    told = now
+                await asyncio.sleep(_LOOK_EVERY_S)
+        finally:
+            self._watchers -= 1
 
     def _now(self, service: str) -> health_pb2.HealthCheckResponse:
         if service not in self._services:

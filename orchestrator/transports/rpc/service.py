@@ -3,9 +3,10 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
+from typing import TypeVar
 
 import msgspec
 
@@ -28,7 +29,7 @@ log = logging.getLogger(__name__)
 SERVICE = "chorale.v1.Sessions"
 
 FIRST_WITHIN_S = 20.0
-"""How long a stream may say nothing before it opens or joins a session."""
+"""How long a call may say nothing: its request, or what opens or joins a session."""
 
 MAX_SESSION_CHARACTERS = 512 * 1024
 """Of a partial session; instructions may be long."""
@@ -38,6 +39,8 @@ MOST_EVENTS = 64
 
 _MAX_NAME_CHARACTERS = 256
 _MESSAGES_IN_A_ROW = 16
+
+Request = TypeVar("Request")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,22 +69,25 @@ class Service:
         self._entrance = entrance
         self._directory = directory
 
-    async def converse(
+    def converse(
         self, requests: AsyncIterator[pb.ClientMessage], caller: Caller
     ) -> AsyncGenerator[pb.ServerMessage, None]:
-        """Reads the message that opens or joins a session; returns the stream that follows."""
-        try:
-            async with asyncio.timeout(FIRST_WITHIN_S):
-                first = await anext(requests)
-        except StopAsyncIteration:
-            raise _not_begun() from None
-        except TimeoutError:
-            raise DeadlineExceeded("The stream said nothing.") from None
-        return self._linked(lambda: self._begun(first, caller), True, caller, requests)
+        """Returns the stream that follows the message which opens or joins a session."""
 
-    async def watch(self, request: pb.WatchRequest, caller: Caller) -> AsyncGenerator[pb.ServerMessage, None]:
+        async def begin() -> Joined:
+            first = await only_one(requests)
+            self._door.check_room()
+            return self._begun(first, caller)
+
+        return self._linked(begin, True, caller, requests)
+
+    def watch(self, request: pb.WatchRequest, caller: Caller) -> AsyncGenerator[pb.ServerMessage, None]:
         """Returns the stream of what a session sends."""
-        return self._linked(lambda: self._joined(request, caller), request.speech, caller)
+
+        async def begin() -> Joined:
+            return self._joined(request, caller)
+
+        return self._linked(begin, request.speech, caller)
 
     async def create(self, request: pb.CreateRequest, caller: Caller) -> pb.SessionOpened:
         """Opens a session that waits for its links as long as one that has lost them."""
@@ -138,15 +144,15 @@ class Service:
 
     async def _linked(
         self,
-        find: Callable[[], Joined],
+        begin: Callable[[], Awaitable[Joined]],
         with_speech: bool,
         caller: Caller,
         requests: AsyncIterator[pb.ClientMessage] | None = None,
     ) -> AsyncGenerator[pb.ServerMessage, None]:
-        """A link, from its beginning to its end. There is a place for it before its session is opened or found."""
+        """A link, from its beginning to its end. It has a place among its tenant's before it has said anything."""
         self._door.check_room()
         with self._entrance.link(caller.principal) as inside:
-            joined = find()
+            joined = await begin()
             session = joined.session
             link = RpcLink(session, with_speech, caller.cut)
             inside.close = link.close
@@ -216,6 +222,18 @@ async def _take(request: pb.ClientMessage, incoming: Incoming) -> None:
 def _tell_of(task: "asyncio.Task[None]", link: RpcLink) -> None:
     if not task.cancelled() and (error := task.exception()) is not None:
         link.fail(error)
+
+
+async def only_one(requests: AsyncIterator[Request]) -> Request:
+    """Returns the first message of a stream. Raises `WireError` where there is none, `DeadlineExceeded` where it does
+    not come."""
+    try:
+        async with asyncio.timeout(FIRST_WITHIN_S):
+            return await anext(requests)
+    except StopAsyncIteration:
+        raise _not_begun() from None
+    except TimeoutError:
+        raise DeadlineExceeded(f"Nothing was said for {FIRST_WITHIN_S:.0f} s.") from None
 
 
 def _not_begun() -> WireError:

@@ -183,6 +183,7 @@ class App {
   #hangUp() {
     this.#wanted += 1;
     this.#place = NOWHERE;
+    this.#endpoint.hangUpLost();
     this.#line.stop();
     this.#mode = null;
     this.#show(null);

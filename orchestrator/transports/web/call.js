@@ -138,6 +138,7 @@ export class Call {
 
   /** The server is not told: it holds the session for a while, for us to come back. */
   #lose(detail) {
+    this.#endpoint.lose(this.#callId);
     this.#callId = null;
     this.close();
     this.#listener.lost({ kind: "call-lost", detail });

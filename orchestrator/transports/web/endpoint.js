@@ -11,6 +11,7 @@ const POST_TIMEOUT_MS = 15_000;
 export class Endpoint {
   #base;
   #store;
+  #lostCall = null;
 
   /** `store` keeps the key for this tab only (`sessionStorage`); it may be null where storage is blocked. */
   constructor(base, store) {
@@ -39,6 +40,7 @@ export class Endpoint {
     }
     const response = await this.#post(path, sdp, headers, signal);
     const callId = (response.headers.get("Location") ?? "").split("/").pop();
+    this.#lostCall = null;
     return { answer: await response.text(), callId };
   }
 
@@ -46,6 +48,19 @@ export class Endpoint {
   hangUp(callId) {
     const address = new URL(`v1/realtime/calls/${encodeURIComponent(callId)}/hangup`, this.#base);
     fetch(address, { method: "POST", headers: this.#headers(), keepalive: true }).catch(() => {});
+  }
+
+  /** A call broke off. The server holds its session for a while. */
+  lose(callId) {
+    this.#lostCall = callId;
+  }
+
+  /** Ends the session of a call that broke off, where it was not come back to. */
+  hangUpLost() {
+    if (this.#lostCall !== null) {
+      this.hangUp(this.#lostCall);
+      this.#lostCall = null;
+    }
   }
 
   /**

@@ -4,6 +4,7 @@ import asyncio
 import json
 
 import grpc
+import pytest
 
 from orchestrator.errors import WireError
 from orchestrator.sessions.links import LinkKind
@@ -11,7 +12,7 @@ from orchestrator.transports.rpc.v1 import chorale_pb2 as pb
 from orchestrator.transports.rpc.v1 import chorale_pb2_grpc as pb_grpc
 from orchestrator.wire.client import CommitAudio, CreateResponse, UpdateSession
 from orchestrator.wire.session import AudioFormat
-from tests.transports.rpc.calling import Running, against, refused
+from tests.transports.rpc.calling import Running, against, build, refused, serving
 from tests.transports.running import item, until
 
 COMMIT = '{"type":"input_audio_buffer.commit"}'
@@ -344,3 +345,20 @@ def test_refusal_in_the_middle_is_an_answer_and_not_the_end() -> None:
             assert (answer["type"], answer["error"]["event_id"]) == ("error", "e1")
 
     against(test)
+
+
+def test_server_runs_on_the_loop_of_production() -> None:
+    """uvloop and gRPC's own thread get along: a stream both ways, and an end in good order."""
+    uvloop = pytest.importorskip("uvloop")
+
+    async def main() -> None:
+        async with asyncio.timeout(60), serving(build()) as running, running.converse() as talk:
+            await talk.open()
+            await talk.say("response.cancel")
+            await running.session.wait_for(1)
+            running.session.emit("a")
+            assert (await talk.read()).number == 1
+            talk.call.cancel()
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(main())

@@ -1,6 +1,7 @@
 """How healthy the server says it is."""
 
 import asyncio
+import contextlib
 from typing import Any
 
 import grpc
@@ -68,5 +69,30 @@ def test_who_watches_is_told_of_changes_only(monkeypatch: pytest.MonkeyPatch) ->
         await house.server.stop(5)
         with pytest.raises(grpc.aio.AioRpcError):
             await call.read()
+
+    against(test)
+
+
+def test_watchers_do_not_take_the_places_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They need no key, so they are few: one more is refused until one leaves."""
+    monkeypatch.setattr(health, "MOST_WATCHERS", 2)
+
+    async def test(running: Running) -> None:
+        stub = stub_of(running)
+        calls = [stub.Watch(health_pb2.HealthCheckRequest()) for _ in range(2)]
+        for one in calls:
+            assert (await one.read()).status == SERVING
+        assert (await refused(stub.Watch(health_pb2.HealthCheckRequest()).read()))[0] == "RESOURCE_EXHAUSTED"
+        calls.pop().cancel()
+        first = None
+        while first is None:
+            again = stub.Watch(health_pb2.HealthCheckRequest())
+            with contextlib.suppress(
+                grpc.aio.AioRpcError
+            ):  # the server learns in its own time that one has left
+                first = await again.read()
+        assert first.status == SERVING
+        for one in (*calls, again):
+            one.cancel()
 
     against(test)

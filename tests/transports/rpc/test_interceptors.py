@@ -3,6 +3,7 @@
 import logging
 from typing import Any
 
+import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
@@ -123,5 +124,20 @@ def test_method_that_is_not_there_is_said_to_be_missing() -> None:
         assert (await refused(nothing(b"", metadata=(("authorization", f"Bearer {MARK}"),))))[
             0
         ] == "UNIMPLEMENTED"
+
+    against(test, keyed)
+
+
+def test_message_of_who_has_no_key_is_not_read() -> None:
+    """Refused before it has come: one that is too large for the server is not even found to be."""
+
+    async def test(running: Running) -> None:
+        options = (("grpc.max_send_message_length", -1),)
+        async with grpc.aio.insecure_channel(f"127.0.0.1:{running.port}", options=options) as channel:
+            for name in ("Get", "Send"):
+                call: Any = channel.unary_unary(f"/chorale.v1.Sessions/{name}")
+                assert (await refused(call(b"x" * 22_100_000)))[0] == "UNAUTHENTICATED"
+            watch: Any = channel.unary_stream("/chorale.v1.Sessions/Watch")
+            assert (await refused(watch(b"x" * 22_100_000).read()))[0] == "UNAUTHENTICATED"
 
     against(test, keyed)

@@ -31,7 +31,6 @@ def test_links_of_a_tenant_are_bounded_and_no_session_is_opened_in_vain() -> Non
         for one in links:
             await one.read()
         async with Conversation(running.stub.Converse(metadata=ALPHA)) as talk:
-            await talk.call.write(pb.ClientMessage(open=pb.Open()))
             assert (await refused(talk.call.read()))[0] == "RESOURCE_EXHAUSTED"
         assert len(running.house.directory.sessions) == 1
         links[0].cancel()
