@@ -11,6 +11,7 @@ from orchestrator.errors import ChoraleError, DeadlineExceeded, Overloaded, Wire
 from orchestrator.flow.limiter import Refusal as NoRoom
 from orchestrator.flow.limiter import RefusalReason
 from orchestrator.ids import random_id
+from orchestrator.observability.instrument import NO_TURN
 from orchestrator.scheduling.dispatcher import Dispatcher
 from orchestrator.scheduling.job import Job, Tier
 from orchestrator.scheduling.splice import ends_a_job
@@ -134,7 +135,8 @@ class Errand:
         self._job_id = job_id = f"{self.id}_{self._count}"
         self._reports.clear()
         now = self._clock.now_us()
-        self._dispatcher.submit(Job(job_id, self.id, work, self.tier, int(self.tier), now, now + within_us))
+        job = Job(job_id, self.id, work, self.tier, int(self.tier), now, now + within_us)
+        self._dispatcher.submit(job, NO_TURN)
         ended = False
         try:
             while not ended:

@@ -25,7 +25,7 @@ from orchestrator.transports.refusals import Refusal
 MEDIA_THREADS = 2
 """So many files are decoded or encoded at one time; further ones wait."""
 
-MAX_TEXT_BYTES = 4 * 2**20
+MAX_TEXT_BYTES = 2**20
 """The body of a request without a file."""
 
 REPLY_WITHIN_US = seconds(300)

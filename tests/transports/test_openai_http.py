@@ -244,7 +244,7 @@ def test_requests_without_a_key_are_refused_before_their_body_is_read() -> None:
 
 
 def test_body_of_a_chat_is_bounded() -> None:
-    """More than 4 MiB is 413, and nothing is asked of a model."""
+    """More than 1 MiB is 413, and nothing is asked of a model."""
 
     async def test(asked: Asked) -> None:
         async with asked.http() as client:
