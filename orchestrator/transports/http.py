@@ -58,15 +58,23 @@ async def _answer_http(_: Request, error: Exception) -> Response:
 
 
 async def _answer_invalid(_: Request, error: Exception) -> Response:
-    """Answers a body that is not what the route takes: the first field that is wrong, as the protocol names fields."""
+    """Answers a body that is not what the route takes: the first field that is wrong, as the protocol names fields. Of
+    a field that may be several things the fault is told that lies deepest: what was nearest to being right."""
     assert isinstance(error, RequestValidationError)
-    fault = error.errors()[0]
-    param = ".".join(str(step) for step in fault["loc"] if step != "body")
+    faults = error.errors()
+    field = faults[0]["loc"][:-1] if _is_branch(faults[0]["loc"][-1]) else faults[0]["loc"]
+    fault = max((one for one in faults if one["loc"][: len(field)] == field), key=lambda one: len(one["loc"]))
+    param = ".".join(str(step) for step in fault["loc"] if step != "body" and not _is_branch(step))
     if fault["type"] == "json_invalid":
         return refuse(WireError("invalid_json", "The body is not valid JSON."))
     return refuse(
         WireError("invalid_value", f"Invalid value for '{param or 'body'}': {fault['msg']}.", param or None)
     )
+
+
+def _is_branch(step: object) -> bool:
+    """Says whether a step of a fault's place is no field, but one of the types that a field may be of."""
+    return isinstance(step, str) and (step == "str" or "[" in step)
 
 
 async def _answer_internal(_: Request, __: Exception) -> Response:

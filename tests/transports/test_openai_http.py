@@ -279,6 +279,32 @@ def test_answers_carry_what_the_client_library_looks_for() -> None:
     asking(test)
 
 
+@pytest.mark.parametrize(
+    ("fields", "param", "told"),
+    [
+        ({"messages": []}, "messages", "at least 1 item"),
+        ({}, "messages", "required"),
+        ({"messages": [{"role": "user", "content": 5}]}, "messages.0.content", "valid"),
+        ({"messages": [{"role": "user", "content": [{}]}]}, "messages.0.content.0.type", "required"),
+        ({"messages": [{"role": "robot"}]}, "messages.0.role", "'system'"),
+        ({"messages": HI, "stop": [1]}, "stop.0", "string"),
+        ({"messages": HI, "tool_choice": "perhaps"}, "tool_choice", "'none'"),
+        ({"messages": HI, "stream": "perhaps"}, "stream", "boolean"),
+    ],
+)
+def test_chat_that_is_no_request_names_the_field(fields: dict[str, object], param: str, told: str) -> None:
+    """As the protocol names it, whatever the field may be; the words are those of what was nearest to being right."""
+
+    async def test(asked: Asked) -> None:
+        async with asked.http() as client:
+            answer = await client.post("/v1/chat/completions", json=fields)
+        error = answer.json()["error"]
+        assert (answer.status_code, error["param"]) == (400, param)
+        assert told in error["message"]
+
+    asking(test)
+
+
 def test_embeddings_are_the_models_own_in_either_encoding() -> None:
     """Base64 is what the stock client asks for by itself; floats are the same numbers, in the order of the texts."""
 
