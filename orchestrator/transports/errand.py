@@ -2,12 +2,12 @@
 
 import asyncio
 import math
-from collections import Counter, deque
+from collections import deque
 from collections.abc import AsyncGenerator
 from typing import Self
 
 from orchestrator.clock import Clock
-from orchestrator.errors import ChoraleError, DeadlineExceeded, Overloaded, WireError, WorkerFailed
+from orchestrator.errors import ChoraleError, DeadlineExceeded, WireError, WorkerFailed
 from orchestrator.flow.limiter import Refusal as NoRoom
 from orchestrator.flow.limiter import RefusalReason
 from orchestrator.ids import random_id
@@ -18,6 +18,7 @@ from orchestrator.scheduling.splice import ends_a_job
 from orchestrator.scheduling.work import CONTEXT_EXCEEDED, REFUSED, Failed, ReplyText, Report, Work, kind_of
 from orchestrator.transports.auth import Principal
 from orchestrator.transports.refusals import Refusal, ShuttingDown
+from orchestrator.transports.seats import Seats
 
 MOST_ERRANDS = 256
 """Requests whose work is being done, over all tenants …"""
@@ -28,7 +29,6 @@ MOST_OF_A_TENANT = 128
 MOST_REPORTS = 1_024
 """Reports that wait for a slow reader: over three minutes of a sentence's sound. Text that waits is put together."""
 
-_RETRY_S = 1.0
 _CLOSED = "server_shutting_down"
 
 
@@ -41,7 +41,7 @@ class Errands:
         self._clock = clock
         self._best_tier = best_tier
         self._open: dict[str, Errand] = {}
-        self._by_tenant: Counter[str] = Counter()
+        self._seats = Seats(MOST_ERRANDS, MOST_OF_A_TENANT, "too many requests are being answered")
         self._empty = asyncio.Event()
         self._closed = False
 
@@ -52,12 +52,10 @@ class Errands:
         """Makes room for a request's work. Raises `Overloaded`, `ShuttingDown`."""
         if self._closed:
             raise ShuttingDown
-        if len(self._open) >= MOST_ERRANDS or self._by_tenant[principal.tenant] >= MOST_OF_A_TENANT:
-            raise Overloaded("too many requests are being answered", _RETRY_S)
+        self._seats.take(principal.tenant)
         tier = principal.tier if self._best_tier is None else max(principal.tier, self._best_tier)
         errand = Errand(self, self._dispatcher, self._clock, principal.tenant, tier)
         self._open[errand.id] = errand
-        self._by_tenant[principal.tenant] += 1
         self._empty.clear()
         self._dispatcher.listen(errand.id, errand.take, principal.tenant)
         return errand
@@ -67,9 +65,7 @@ class Errands:
         if self._open.pop(errand.id, None) is None:
             return
         self._dispatcher.drop_session(errand.id)
-        self._by_tenant[errand.tenant] -= 1
-        if not self._by_tenant[errand.tenant]:
-            del self._by_tenant[errand.tenant]
+        self._seats.leave(errand.tenant)
         if not self._open:
             self._empty.set()
 

@@ -24,8 +24,13 @@ from orchestrator.transports.openai_chat import unsupported
 from orchestrator.transports.openai_door import HEAR_WITHIN_US, OpenAi, principal_of, router
 from orchestrator.transports.refusals import NO_CACHE, Refusal
 from orchestrator.transports.routes import Doors
+from orchestrator.transports.seats import Seats
 from orchestrator.transports.streamed import EventStream, attended, begun
 from orchestrator.transports.subtitles import Segment, segments_of
+
+MOST_FILES = 32
+MOST_FILES_OF_A_TENANT = 16
+"""Files that are on the disk at one time."""
 
 MOST_FIELDS = 32
 MAX_FIELD_BYTES = 16_384
@@ -101,12 +106,15 @@ class AudioRoutes:
 
     def __init__(self, openai: OpenAi) -> None:
         self._openai = openai
+        self._files = Seats(MOST_FILES, MOST_FILES_OF_A_TENANT, "too many files are being heard")
 
     async def transcriptions(self, request: Request) -> Response:
         """Recognises the speech of a file: whole, or piece by piece as server-sent events."""
         self._openai.need("asr", "speech recognition")
         with ExitStack() as held:
             errand = held.enter_context(self._openai.errands.open(principal_of(request)))
+            self._files.take(errand.tenant)
+            held.callback(self._files.leave, errand.tenant)
             wanted, file = await self._asked(request, errand)
             sound = SoundFile(file, self._openai.limits.max_audio_s)
             # In a thread: it waits until nothing is being decoded any more.

@@ -13,7 +13,7 @@ import pytest
 
 from orchestrator.scheduling.job import Job
 from orchestrator.scheduling.work import Failed, Report, Transcribe, Transcribed, WordFound
-from orchestrator.transports.openai_audio import SILENT
+from orchestrator.transports.openai_audio import MOST_FILES_OF_A_TENANT, SILENT
 from orchestrator.transports.openai_door import HttpLimits
 from tests.transports.asking import Asked, asking
 from tests.transports.running import until
@@ -288,3 +288,29 @@ def test_transcription_over_the_quota_is_429() -> None:
         assert len(asked.workers.jobs) == 1
 
     asking(test, counting(), requests=1)
+
+
+def test_files_of_a_tenant_are_few() -> None:
+    """The next one is 503 before it is read; when one is done there is room again."""
+
+    async def test(asked: Asked) -> None:
+        async with asked.http() as client:
+            posting = [
+                asyncio.create_task(client.post(ROUTE, files={"file": ("a.wav", SECOND)}))
+                for _ in range(MOST_FILES_OF_A_TENANT)
+            ]
+            await until(lambda: len(asked.openai.errands) == MOST_FILES_OF_A_TENANT)
+            refused = await client.post(ROUTE, files={"file": ("a.wav", SECOND)})
+            assert refused.status_code == 503
+            assert int(refused.headers["Retry-After"]) >= 1
+            chatting = await client.post("/v1/audio/speech", json={"input": "..."})
+            assert chatting.status_code == 400
+            posting[0].cancel()
+            await until(lambda: len(asked.openai.errands) == MOST_FILES_OF_A_TENANT - 1)
+            posting.append(asyncio.create_task(client.post(ROUTE, files={"file": ("a.wav", SECOND)})))
+            await until(lambda: len(asked.openai.errands) == MOST_FILES_OF_A_TENANT)
+            for one in posting:
+                one.cancel()
+            await asyncio.gather(*posting, return_exceptions=True)
+
+    asking(test, silent)
