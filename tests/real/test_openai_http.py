@@ -24,7 +24,7 @@ def asking(url: str, test: Callable[[AsyncOpenAI], Awaitable[None]]) -> None:
     asyncio.run(main())
 
 
-def test_model_answers_whole_and_in_a_stream_alike(url: str) -> None:
+def test_model_answers_whole_and_in_a_stream_alike(server_url: str) -> None:
     """The same words both ways, ended before a stop where one is named; counts are the engine's."""
 
     async def test(client: AsyncOpenAI) -> None:
@@ -48,10 +48,10 @@ def test_model_answers_whole_and_in_a_stream_alike(url: str) -> None:
         assert stopped.choices[0].message.content == text.partition(" Paris")[0]
         assert stopped.choices[0].finish_reason == "stop"
 
-    asking(url, test)
+    asking(server_url, test)
 
 
-def test_model_calls_a_tool_that_it_must_call(url: str) -> None:
+def test_model_calls_a_tool_that_it_must_call(server_url: str) -> None:
     """With arguments of its schema."""
 
     async def test(client: AsyncOpenAI) -> None:
@@ -79,10 +79,10 @@ def test_model_calls_a_tool_that_it_must_call(url: str) -> None:
         assert call.type == "function"
         assert (call.function.name, call.function.arguments) == ("get_weather", '{"city":"Paris"}')
 
-    asking(url, test)
+    asking(server_url, test)
 
 
-def test_prompt_beyond_the_context_is_refused_not_cut(url: str) -> None:
+def test_prompt_beyond_the_context_is_refused_not_cut(server_url: str) -> None:
     """A session would lose its oldest turns; a request is told."""
 
     async def test(client: AsyncOpenAI) -> None:
@@ -92,10 +92,10 @@ def test_prompt_beyond_the_context_is_refused_not_cut(url: str) -> None:
             )
         assert caught.value.code == "context_length_exceeded"
 
-    asking(url, test)
+    asking(server_url, test)
 
 
-def test_vectors_are_the_embedding_models_own(url: str) -> None:
+def test_vectors_are_the_embedding_models_own(server_url: str) -> None:
     """To the bit, whatever they come together with; a text that is longer than the model reads is refused."""
     texts = ["the cat sat on the mat", "a much longer text about something else entirely, and more of it"]
     model = build("embed", "minilm_onnx", {})
@@ -110,11 +110,11 @@ def test_vectors_are_the_embedding_models_own(url: str) -> None:
             await client.embeddings.create(model="m", input="word " * 400)
         assert caught.value.code == "context_length_exceeded"
 
-    asking(url, test)
+    asking(server_url, test)
 
 
 @pytest.mark.parametrize("kind", ["mp3", "opus", "wav"])
-def test_sentence_that_is_spoken_is_heard_again(url: str, kind: str) -> None:
+def test_sentence_that_is_spoken_is_heard_again(server_url: str, kind: str) -> None:
     """Whatever it is packed in; its subtitles begin and end with it."""
 
     async def test(client: AsyncOpenAI) -> None:
@@ -132,4 +132,4 @@ def test_sentence_that_is_spoken_is_heard_again(url: str, kind: str) -> None:
         assert 0 <= heard.segments[0].start < heard.segments[-1].end <= heard.duration
         assert 1.0 < heard.duration < 5.0
 
-    asking(url, test)
+    asking(server_url, test)
