@@ -1,8 +1,7 @@
 """``POST /v1/audio/transcriptions``: a file of sound in, what is said in it out."""
 
-import asyncio
 from collections.abc import AsyncGenerator, Iterable, Mapping
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass
 from math import ceil
 from typing import BinaryIO, Literal, cast
@@ -137,13 +136,14 @@ class AudioRoutes:
         return asked
 
     def _later(self, sound: SoundFile) -> None:
-        with suppress(RuntimeError):  # the server stops; so does everything that the file holds
+        try:
             self._openai.media.submit(sound.close)
+        except RuntimeError:  # the server stops and has no threads any more
+            sound.close()
 
     async def _heard(self, errand: Errand, sound: SoundFile, wanted: Wanted) -> AsyncGenerator[Heard, None]:
         """Yields piece after piece. Raises what `SoundFile.next` and `Errand.run` raise."""
-        loop = asyncio.get_running_loop()
-        while (piece := await loop.run_in_executor(self._openai.media, sound.next)) is not None:
+        while (piece := await self._openai.in_thread(sound.next)) is not None:
             start_s, stop_s = piece.start / 16_000, (piece.start + len(piece.pcm)) / 16_000
             yield Heard(start_s, stop_s, await _recognised(errand, piece, wanted))
 

@@ -1,5 +1,6 @@
 """The door of the OpenAI HTTP API: who may come in, what work is done for requests, and how answers are marked."""
 
+import asyncio
 import os
 import sys
 import threading
@@ -8,7 +9,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar, TypeVarTuple, Unpack
 
 import msgspec
 from fastapi import APIRouter, Request
@@ -23,7 +24,10 @@ from orchestrator.transports.auth import Principal
 from orchestrator.transports.border import BODY_LIMIT
 from orchestrator.transports.entrance import Entrance
 from orchestrator.transports.errand import Errands
-from orchestrator.transports.refusals import Refusal
+from orchestrator.transports.refusals import Refusal, ShuttingDown
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 
 MEDIA_THREADS = 2
 """So many files are decoded or encoded at one time; further ones wait."""
@@ -44,7 +48,8 @@ def _stand_behind() -> None:
     """Lets a thread have what of the processor nobody else wants: who talks is not to hear that somebody else's file is
     being decoded. Linux alone sets this by thread."""
     if sys.platform == "linux":
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), MEDIA_NICENESS)
+        thread = threading.get_native_id()
+        os.setpriority(os.PRIO_PROCESS, thread, max(MEDIA_NICENESS, os.getpriority(os.PRIO_PROCESS, thread)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +77,19 @@ class OpenAi:
         if kind not in self.models:
             raise Refusal(404, "model_not_found", f"This server has no {what}.", "model")
 
+    async def in_thread(self, do: Callable[[Unpack[Ts]], T], *given: *Ts) -> T:
+        """Returns what `do` returns in one of the threads for media. Cancelling it leaves `do` to its end. Raises
+        `ShuttingDown`, and what `do` raises."""
+        try:
+            doing = asyncio.get_running_loop().run_in_executor(self.media, do, *given)
+        except RuntimeError:
+            raise ShuttingDown from None
+        return await doing
+
     def close(self) -> None:
-        """Ends what is being done for requests, and takes no more."""
+        """Ends what is being done for requests, and takes no more; threads are left to the end of their piece."""
         self.errands.close()
-        self.media.shutdown(wait=False, cancel_futures=True)
+        self.media.shutdown(wait=False)
 
 
 class Body(BaseModel):

@@ -314,3 +314,18 @@ def test_files_of_a_tenant_are_few() -> None:
             await asyncio.gather(*posting, return_exceptions=True)
 
     asking(test, silent)
+
+
+def test_transcription_is_told_that_the_server_stops() -> None:
+    """503 instead of waiting for what will not come; nothing of it is a fault of the server."""
+
+    async def test(asked: Asked) -> None:
+        async with asked.http() as client:
+            posting = asyncio.create_task(client.post(ROUTE, files={"file": ("a.wav", LONG)}))
+            await until(lambda: bool(asked.workers.jobs))
+            asked.openai.close()
+            answer = await posting
+        assert answer.status_code == 503
+        assert answer.json()["error"]["code"] == "server_shutting_down"
+
+    asking(test, silent)
