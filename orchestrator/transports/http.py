@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from fastapi import FastAPI, Request, WebSocket
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import ASGIApp
 
@@ -13,6 +14,7 @@ from orchestrator.transports import openai_audio, openai_http, openai_models, op
 from orchestrator.transports.border import Border
 from orchestrator.transports.refusals import Refusal, error_response, internal_error, refuse
 from orchestrator.transports.routes import Doors
+from orchestrator.transports.streamed import ClientLeft
 
 _CODES = {400: "invalid_json", 404: "not_found", 405: "method_not_allowed", 413: "request_too_large"}
 
@@ -28,6 +30,7 @@ def make_app(doors: Doors, files: Mapping[str, page.PageFile]) -> ASGIApp:
     app.add_exception_handler(ChoraleError, _answer_refusal)
     app.add_exception_handler(HTTPException, _answer_http)
     app.add_exception_handler(RequestValidationError, _answer_invalid)
+    app.add_exception_handler(ClientDisconnect, _answer_nobody)
     app.add_exception_handler(Exception, _answer_internal)
     return Border(app, doors.entrance, doors.requests)
 
@@ -75,6 +78,11 @@ async def _answer_invalid(_: Request, error: Exception) -> Response:
 def _is_branch(step: object) -> bool:
     """Says whether a step of a fault's place is no field, but one of the types that a field may be of."""
     return isinstance(step, str) and (step == "str" or "[" in step)
+
+
+async def _answer_nobody(_: Request, __: Exception) -> Response:
+    """Answers a request whose client left in the middle of it: for the log, which is to show no fault of ours."""
+    return refuse(ClientLeft())
 
 
 async def _answer_internal(_: Request, __: Exception) -> Response:

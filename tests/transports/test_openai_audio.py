@@ -329,3 +329,25 @@ def test_transcription_is_told_that_the_server_stops() -> None:
         assert answer.json()["error"]["code"] == "server_shutting_down"
 
     asking(test, silent)
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        'Content-Type: multipart/form-data; boundary=x\r\n\r\n--x\r\nContent-Disposition: form-data; name="file"; '
+        'filename="a"\r\n\r\nabc',
+        'Content-Type: multipart/form-data; boundary=x\r\n\r\n--x\r\nContent-Disposition: form-data; name="prompt"',
+    ],
+)
+def test_upload_that_breaks_off_is_forgotten(head: str, caplog: pytest.LogCaptureFixture) -> None:
+    """The place is free again, the file closed, and the log shows no fault of the server."""
+
+    async def test(asked: Asked) -> None:
+        _, writer = await asyncio.open_connection("127.0.0.1", asked.running.port)
+        writer.write(f"POST {ROUTE} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9000\r\n{head}".encode())
+        await until(lambda: len(asked.openai.errands) == 1)
+        writer.close()
+        await until(lambda: len(asked.openai.errands) == 0)
+
+    asking(test, silent)
+    assert not any(record.exc_info for record in caplog.records)

@@ -24,3 +24,4 @@ def test_seats_never_hold_more_than_they_may(steps: list[tuple[bool, str]]) -> N
             seats.leave(tenant)
             inside.remove(tenant)
         assert len(seats) == len(inside)
+        assert set(seats._taken) == set(inside), "who has left is forgotten"
