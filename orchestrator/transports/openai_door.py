@@ -154,11 +154,13 @@ async def _admitted(
     handle: Callable[[Request], Awaitable[Response]], entrance: Entrance, body_bytes: int, request: Request
 ) -> Response:
     began_s = time.monotonic()
-    request.state.principal = principal = entrance.admit_new(request.headers)
+    request.state.principal = principal = entrance.admit(request.headers)
     if principal.temporary:
         raise Refusal(
             403, "insufficient_permissions", "A client secret opens sessions only; use an API key here."
         )
+    if entrance.is_closed:
+        raise ShuttingDown
     request.scope[BODY_LIMIT] = body_bytes
     response = await handle(request)
     response.headers["x-request-id"] = random_id("req")

@@ -326,3 +326,17 @@ def test_routes_of_the_api_are_described_with_their_errors() -> None:
         assert list(form) == ["multipart/form-data"]
 
     asking(test)
+
+
+def test_requests_are_not_begun_while_the_server_stops() -> None:
+    """503 with a time to come back: another server may be there by then."""
+
+    async def test(asked: Asked) -> None:
+        asked.running.house.entrance.close()
+        async with asked.http() as client:
+            answer = await client.post("/v1/chat/completions", json={"messages": HI})
+        assert (answer.status_code, answer.json()["error"]["code"]) == (503, "server_shutting_down")
+        assert int(answer.headers["Retry-After"]) >= 1
+        assert asked.workers.jobs == []
+
+    asking(test)
