@@ -119,8 +119,11 @@ class Errand:
             when = f"; try again in {wait_s:.1f} s" if wait_s else ""
             raise _over_quota(f"the quota of this key is used up{when}", wait_s)
 
-    async def run(self, work: Work, within_us: int, param: str | None = None) -> AsyncGenerator[Report, None]:
-        """Yields the reports of one piece of work, to its last. Leaving the iteration takes the work back.
+    async def run(
+        self, work: Work, within_us: int, param: str | None = None, patience_us: int = 0
+    ) -> AsyncGenerator[Report, None]:
+        """Yields the reports of one piece of work, to its last. Leaving the iteration takes the work back. It is missed
+        `patience_us` later than what somebody waits for in a talk.
 
         Raises `Refusal` (429 with what is left of the quota, 503 with a time to come back), `WorkerFailed`,
         `DeadlineExceeded`, `ShuttingDown`, and `WireError` naming `param` where it does not fit into the model.
@@ -131,7 +134,16 @@ class Errand:
         self._job_id = job_id = f"{self.id}_{self._count}"
         self._reports.clear()
         now = self._clock.now_us()
-        job = Job(job_id, self.id, work, self.tier, int(self.tier), now, now + within_us)
+        job = Job(
+            job_id,
+            self.id,
+            work,
+            self.tier,
+            int(self.tier),
+            now,
+            now + within_us,
+            due_us=now + patience_us,
+        )
         self._dispatcher.submit(job, NO_TURN)
         ended = False
         try:

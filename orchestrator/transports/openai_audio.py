@@ -13,6 +13,7 @@ from starlette.datastructures import FormData, Headers, UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.responses import Response
 
+from orchestrator.clock import seconds
 from orchestrator.errors import WireError
 from orchestrator.scheduling.work import Transcribe, Transcribed
 from orchestrator.transports import subtitles
@@ -38,6 +39,9 @@ _ENVELOPE_BYTES = MOST_FIELDS * MAX_FIELD_BYTES
 
 SILENT = 10
 """A piece whose loudest sample is no louder (of 32,767) is not given to a recogniser: it would invent words."""
+
+PATIENCE_US = seconds(5)
+"""Within a tier, who talks is heard before a file is."""
 
 Format = Literal["json", "text", "srt", "verbose_json", "vtt"]
 _FORMATS = ("json", "text", "srt", "verbose_json", "vtt")
@@ -170,7 +174,7 @@ async def _recognised(errand: Errand, piece: Piece, wanted: Wanted) -> Transcrib
     audio = piece.pcm.astype("<i2", copy=False).tobytes()
     work = Transcribe(0, len(piece.pcm), language=wanted.language, prompt=wanted.prompt, audio=audio)
     found = None
-    async for report in errand.run(work, HEAR_WITHIN_US, "file"):
+    async for report in errand.run(work, HEAR_WITHIN_US, "file", PATIENCE_US):
         if isinstance(report, Transcribed):
             found = report
     return found

@@ -101,6 +101,23 @@ def test_errand_runs_at_the_tier_of_its_key(best: Tier | None, tier: Tier) -> No
     run(main())
 
 
+def test_errand_may_be_patient() -> None:
+    """Work that can wait is missed later than what is wanted at once; its deadline is its own."""
+
+    async def main() -> None:
+        house = House()
+        with house.errands.open(LOCAL) as errand:
+            async for _ in errand.run(HELLO, SECOND_US, patience_us=300_000):
+                pass
+            await all_of(errand, SECOND_US)
+        patient, other = house.workers.jobs
+        assert patient.due_us - patient.created_us == 300_000
+        assert patient.deadline_us - patient.created_us == SECOND_US
+        assert other.due_us == other.created_us
+
+    run(main())
+
+
 def test_errand_that_is_left_takes_its_work_back() -> None:
     """A caller who goes while a worker is at it frees the worker; nothing is delivered after."""
 

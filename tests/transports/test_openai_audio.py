@@ -13,7 +13,7 @@ import pytest
 
 from orchestrator.scheduling.job import Job
 from orchestrator.scheduling.work import Failed, Report, Transcribe, Transcribed, WordFound
-from orchestrator.transports.openai_audio import MOST_FILES_OF_A_TENANT, SILENT
+from orchestrator.transports.openai_audio import MOST_FILES_OF_A_TENANT, PATIENCE_US, SILENT
 from orchestrator.transports.openai_door import HttpLimits
 from tests.transports.asking import Asked, asking
 from tests.transports.running import until
@@ -81,7 +81,8 @@ def test_transcription_has_every_format() -> None:
 
 
 def test_transcription_gives_hints_and_one_piece_at_a_time() -> None:
-    """Language and prompt reach the recogniser; the next piece is asked for when the one before is heard."""
+    """Language and prompt reach the recogniser; the next piece is asked for when the one before is heard, and all of
+    them behind what is said in talks."""
 
     async def test(asked: Asked) -> None:
         async with asked.sdk() as client:
@@ -90,6 +91,7 @@ def test_transcription_gives_hints_and_one_piece_at_a_time() -> None:
             )
         assert {(work.language, work.prompt, work.draft) for work in works(asked)} == {("de", "Kayak", False)}
         assert len(works(asked)) == 3
+        assert {job.due_us - job.created_us for job in asked.workers.jobs} == {PATIENCE_US}
         assert sum(len(work.audio) for work in works(asked)) == 2 * 55 * 16_000
 
     asking(test, counting())
