@@ -310,9 +310,9 @@ def wanted_of(form: Mapping[str, object]) -> Wanted:
     prompt = _field(form, "prompt")
     if prompt is not None and len(prompt) > LONGEST_PROMPT:
         raise WireError("invalid_value", f"'prompt' has {LONGEST_PROMPT} characters at most.", "prompt")
-    if _list(form, "include[]"):
+    if _list(form, "include"):
         raise unsupported("include", "Transcripts come without log probabilities.")
-    granularities = _list(form, _GRANULARITIES)
+    granularities = _list(form, "timestamp_granularities")
     if granularities and format != "verbose_json":
         raise unsupported("timestamp_granularities", "Times of words and segments come with verbose_json.")
     if set(granularities) - {"word", "segment"}:
@@ -333,7 +333,10 @@ def _field(form: Mapping[str, object], name: str) -> str | None:
 
 
 def _list(form: Mapping[str, object], name: str) -> list[str]:
-    values = form.getlist(name) if isinstance(form, FormData) else [form.get(name)]
+    """Returns the values of a field that may come several times, with or without the brackets that say so."""
+    values: list[object] = []
+    for written in (name, f"{name}[]"):
+        values += form.getlist(written) if isinstance(form, FormData) else [form.get(written)]
     return [value for value in values if isinstance(value, str)]
 
 

@@ -155,6 +155,7 @@ def test_transcription_of_silence_is_empty_and_costs_nothing() -> None:
         ({"language": "d1"}, SECOND, "language"),
         ({"prompt": "a" * 2_001}, SECOND, "prompt"),
         ({"include[]": "logprobs"}, SECOND, "include"),
+        ({"include": "logprobs"}, SECOND, "include"),
         ({"timestamp_granularities[]": "word"}, SECOND, "timestamp_granularities"),
         (
             {"timestamp_granularities[]": "syllable", "response_format": "verbose_json"},
