@@ -4,10 +4,10 @@ import numpy as np
 
 from modalities.ports import SPEECH_RATE_HZ, Pcm
 
-LONGEST = 28 * SPEECH_RATE_HZ
-"""Recognisers hear 30 s at a time, and do better with a margin."""
+LONGEST = 20 * SPEECH_RATE_HZ
+"""Recognisers hear 30 s at a time; but whoever talks to the same one waits for a whole piece."""
 
-SHORTEST = 10 * SPEECH_RATE_HZ
+SHORTEST = 8 * SPEECH_RATE_HZ
 """Short pieces lack context."""
 
 _FRAME = SPEECH_RATE_HZ // 50

@@ -2,21 +2,23 @@
 
 import asyncio
 import math
-from collections import Counter, deque
+from collections import deque
 from collections.abc import AsyncGenerator
 from typing import Self
 
 from orchestrator.clock import Clock
-from orchestrator.errors import ChoraleError, DeadlineExceeded, Overloaded, WireError, WorkerFailed
+from orchestrator.errors import ChoraleError, DeadlineExceeded, WireError, WorkerFailed
 from orchestrator.flow.limiter import Refusal as NoRoom
 from orchestrator.flow.limiter import RefusalReason
 from orchestrator.ids import random_id
+from orchestrator.observability.instrument import NO_TURN
 from orchestrator.scheduling.dispatcher import Dispatcher
 from orchestrator.scheduling.job import Job, Tier
 from orchestrator.scheduling.splice import ends_a_job
 from orchestrator.scheduling.work import CONTEXT_EXCEEDED, REFUSED, Failed, ReplyText, Report, Work, kind_of
 from orchestrator.transports.auth import Principal
 from orchestrator.transports.refusals import Refusal, ShuttingDown
+from orchestrator.transports.seats import Seats
 
 MOST_ERRANDS = 256
 """Requests whose work is being done, over all tenants …"""
@@ -27,7 +29,6 @@ MOST_OF_A_TENANT = 128
 MOST_REPORTS = 1_024
 """Reports that wait for a slow reader: over three minutes of a sentence's sound. Text that waits is put together."""
 
-_RETRY_S = 1.0
 _CLOSED = "server_shutting_down"
 
 
@@ -40,7 +41,7 @@ class Errands:
         self._clock = clock
         self._best_tier = best_tier
         self._open: dict[str, Errand] = {}
-        self._by_tenant: Counter[str] = Counter()
+        self._seats = Seats(MOST_ERRANDS, MOST_OF_A_TENANT, "too many requests are being answered")
         self._empty = asyncio.Event()
         self._closed = False
 
@@ -51,12 +52,10 @@ class Errands:
         """Makes room for a request's work. Raises `Overloaded`, `ShuttingDown`."""
         if self._closed:
             raise ShuttingDown
-        if len(self._open) >= MOST_ERRANDS or self._by_tenant[principal.tenant] >= MOST_OF_A_TENANT:
-            raise Overloaded("too many requests are being answered", _RETRY_S)
+        self._seats.take(principal.tenant)
         tier = principal.tier if self._best_tier is None else max(principal.tier, self._best_tier)
         errand = Errand(self, self._dispatcher, self._clock, principal.tenant, tier)
         self._open[errand.id] = errand
-        self._by_tenant[principal.tenant] += 1
         self._empty.clear()
         self._dispatcher.listen(errand.id, errand.take, principal.tenant)
         return errand
@@ -66,9 +65,7 @@ class Errands:
         if self._open.pop(errand.id, None) is None:
             return
         self._dispatcher.drop_session(errand.id)
-        self._by_tenant[errand.tenant] -= 1
-        if not self._by_tenant[errand.tenant]:
-            del self._by_tenant[errand.tenant]
+        self._seats.leave(errand.tenant)
         if not self._open:
             self._empty.set()
 
@@ -122,8 +119,11 @@ class Errand:
             when = f"; try again in {wait_s:.1f} s" if wait_s else ""
             raise _over_quota(f"the quota of this key is used up{when}", wait_s)
 
-    async def run(self, work: Work, within_us: int, param: str | None = None) -> AsyncGenerator[Report, None]:
-        """Yields the reports of one piece of work, to its last. Leaving the iteration takes the work back.
+    async def run(
+        self, work: Work, within_us: int, param: str | None = None, patience_us: int = 0
+    ) -> AsyncGenerator[Report, None]:
+        """Yields the reports of one piece of work, to its last. Leaving the iteration takes the work back. It is missed
+        `patience_us` later than what somebody waits for in a talk.
 
         Raises `Refusal` (429 with what is left of the quota, 503 with a time to come back), `WorkerFailed`,
         `DeadlineExceeded`, `ShuttingDown`, and `WireError` naming `param` where it does not fit into the model.
@@ -134,7 +134,17 @@ class Errand:
         self._job_id = job_id = f"{self.id}_{self._count}"
         self._reports.clear()
         now = self._clock.now_us()
-        self._dispatcher.submit(Job(job_id, self.id, work, self.tier, int(self.tier), now, now + within_us))
+        job = Job(
+            job_id,
+            self.id,
+            work,
+            self.tier,
+            int(self.tier),
+            now,
+            now + within_us,
+            due_us=now + patience_us,
+        )
+        self._dispatcher.submit(job, NO_TURN)
         ended = False
         try:
             while not ended:

@@ -1,8 +1,7 @@
 """``POST /v1/audio/transcriptions``: a file of sound in, what is said in it out."""
 
-import asyncio
 from collections.abc import AsyncGenerator, Iterable, Mapping
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass
 from math import ceil
 from typing import BinaryIO, Literal, cast
@@ -14,6 +13,7 @@ from starlette.datastructures import FormData, Headers, UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.responses import Response
 
+from orchestrator.clock import seconds
 from orchestrator.errors import WireError
 from orchestrator.scheduling.work import Transcribe, Transcribed
 from orchestrator.transports import subtitles
@@ -24,8 +24,13 @@ from orchestrator.transports.openai_chat import unsupported
 from orchestrator.transports.openai_door import HEAR_WITHIN_US, OpenAi, principal_of, router
 from orchestrator.transports.refusals import NO_CACHE, Refusal
 from orchestrator.transports.routes import Doors
+from orchestrator.transports.seats import Seats
 from orchestrator.transports.streamed import EventStream, attended, begun
 from orchestrator.transports.subtitles import Segment, segments_of
+
+MOST_FILES = 32
+MOST_FILES_OF_A_TENANT = 16
+"""Files that are on the disk at one time."""
 
 MOST_FIELDS = 32
 MAX_FIELD_BYTES = 16_384
@@ -34,6 +39,9 @@ _ENVELOPE_BYTES = MOST_FIELDS * MAX_FIELD_BYTES
 
 SILENT = 10
 """A piece whose loudest sample is no louder (of 32,767) is not given to a recogniser: it would invent words."""
+
+PATIENCE_US = seconds(5)
+"""Within a tier, who talks is heard before a file is."""
 
 Format = Literal["json", "text", "srt", "verbose_json", "vtt"]
 _FORMATS = ("json", "text", "srt", "verbose_json", "vtt")
@@ -101,12 +109,15 @@ class AudioRoutes:
 
     def __init__(self, openai: OpenAi) -> None:
         self._openai = openai
+        self._files = Seats(MOST_FILES, MOST_FILES_OF_A_TENANT, "too many files are being heard")
 
     async def transcriptions(self, request: Request) -> Response:
         """Recognises the speech of a file: whole, or piece by piece as server-sent events."""
         self._openai.need("asr", "speech recognition")
         with ExitStack() as held:
             errand = held.enter_context(self._openai.errands.open(principal_of(request)))
+            self._files.take(errand.tenant)
+            held.callback(self._files.leave, errand.tenant)
             wanted, file = await self._asked(request, errand)
             sound = SoundFile(file, self._openai.limits.max_audio_s)
             # In a thread: it waits until nothing is being decoded any more.
@@ -129,13 +140,14 @@ class AudioRoutes:
         return asked
 
     def _later(self, sound: SoundFile) -> None:
-        with suppress(RuntimeError):  # the server stops; so does everything that the file holds
+        try:
             self._openai.media.submit(sound.close)
+        except RuntimeError:  # the server stops and has no threads any more
+            sound.close()
 
     async def _heard(self, errand: Errand, sound: SoundFile, wanted: Wanted) -> AsyncGenerator[Heard, None]:
         """Yields piece after piece. Raises what `SoundFile.next` and `Errand.run` raise."""
-        loop = asyncio.get_running_loop()
-        while (piece := await loop.run_in_executor(self._openai.media, sound.next)) is not None:
+        while (piece := await self._openai.in_thread(sound.next)) is not None:
             start_s, stop_s = piece.start / 16_000, (piece.start + len(piece.pcm)) / 16_000
             yield Heard(start_s, stop_s, await _recognised(errand, piece, wanted))
 
@@ -162,7 +174,7 @@ async def _recognised(errand: Errand, piece: Piece, wanted: Wanted) -> Transcrib
     audio = piece.pcm.astype("<i2", copy=False).tobytes()
     work = Transcribe(0, len(piece.pcm), language=wanted.language, prompt=wanted.prompt, audio=audio)
     found = None
-    async for report in errand.run(work, HEAR_WITHIN_US, "file"):
+    async for report in errand.run(work, HEAR_WITHIN_US, "file", PATIENCE_US):
         if isinstance(report, Transcribed):
             found = report
     return found
@@ -298,9 +310,9 @@ def wanted_of(form: Mapping[str, object]) -> Wanted:
     prompt = _field(form, "prompt")
     if prompt is not None and len(prompt) > LONGEST_PROMPT:
         raise WireError("invalid_value", f"'prompt' has {LONGEST_PROMPT} characters at most.", "prompt")
-    if _list(form, "include[]"):
+    if _list(form, "include"):
         raise unsupported("include", "Transcripts come without log probabilities.")
-    granularities = _list(form, _GRANULARITIES)
+    granularities = _list(form, "timestamp_granularities")
     if granularities and format != "verbose_json":
         raise unsupported("timestamp_granularities", "Times of words and segments come with verbose_json.")
     if set(granularities) - {"word", "segment"}:
@@ -321,7 +333,10 @@ def _field(form: Mapping[str, object], name: str) -> str | None:
 
 
 def _list(form: Mapping[str, object], name: str) -> list[str]:
-    values = form.getlist(name) if isinstance(form, FormData) else [form.get(name)]
+    """Returns the values of a field that may come several times, with or without the brackets that say so."""
+    values: list[object] = []
+    for written in (name, f"{name}[]"):
+        values += form.getlist(written) if isinstance(form, FormData) else [form.get(written)]
     return [value for value in values if isinstance(value, str)]
 
 

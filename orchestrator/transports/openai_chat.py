@@ -1,6 +1,6 @@
 """``POST /v1/chat/completions``: what a client may ask of the language model, as a reply job."""
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 from pydantic import BaseModel, Field
@@ -10,6 +10,7 @@ from orchestrator.scheduling.work import CallSpec, PromptMessage, Reply, ToolSpe
 from orchestrator.transports.openai_door import Body
 
 MOST_MESSAGES = 4_096
+MOST_PARTS = 256
 MOST_TOOLS = 128
 MOST_STOPS = 4
 LONGEST_STOP = 256
@@ -44,8 +45,8 @@ class Message(BaseModel):
     """One message of the conversation."""
 
     role: Literal["system", "developer", "user", "assistant", "tool"]
-    content: str | list[Part] | None = None
-    tool_calls: list[Call] | None = Field(default=None, max_length=MOST_TOOLS)
+    content: str | Annotated[list[Part], Field(max_length=MOST_PARTS, fail_fast=True)] | None = None
+    tool_calls: Annotated[list[Call], Field(max_length=MOST_TOOLS, fail_fast=True)] | None = None
     tool_call_id: str | None = None
 
 
@@ -90,25 +91,26 @@ class ResponseFormat(BaseModel):
 
 
 class ChatRequest(Body):
-    """The body of a chat request. What is not named here has no effect."""
+    """The body of a chat request. What is not named here has no effect. Lists are left at their first fault: a body of
+    nothing but faults is not to be told of one by one."""
 
-    messages: list[Message] = Field(min_length=1, max_length=MOST_MESSAGES)
+    messages: Annotated[list[Message], Field(min_length=1, max_length=MOST_MESSAGES, fail_fast=True)]
     model: str = Field(default="chorale", max_length=256)
     stream: bool | None = None
     stream_options: StreamOptions | None = None
-    tools: list[Tool] | None = Field(default=None, max_length=MOST_TOOLS)
+    tools: Annotated[list[Tool], Field(max_length=MOST_TOOLS, fail_fast=True)] | None = None
     tool_choice: Literal["none", "auto", "required"] | NamedChoice | None = None
     parallel_tool_calls: bool | None = None
     max_tokens: int | None = Field(default=None, ge=1, le=1_000_000)
     max_completion_tokens: int | None = Field(default=None, ge=1, le=1_000_000)
     temperature: float | None = Field(default=None, ge=0, le=2)
     seed: int | None = Field(default=None, ge=-(2**63), lt=2**63)
-    stop: str | list[str] | None = None
+    stop: str | Annotated[list[str], Field(max_length=MOST_STOPS)] | None = None
     n: int | None = None
     logprobs: bool | None = None
     top_logprobs: int | None = None
     response_format: ResponseFormat | None = None
-    modalities: list[str] | None = None
+    modalities: list[str] | None = Field(default=None, max_length=8)
     audio: Any = None  # refused, whatever it is
     functions: Any = None  # refused: the old name of tools
     function_call: Any = None  # refused, too
@@ -257,8 +259,6 @@ def _choice(asked: ChatRequest, tools: tuple[ToolSpec, ...]) -> str:
 
 def _stops(stop: str | list[str] | None) -> tuple[str, ...]:
     stops = (stop,) if isinstance(stop, str) else tuple(stop or ())
-    if len(stops) > MOST_STOPS:
-        raise WireError("invalid_value", f"'stop' has {MOST_STOPS} texts at most.", "stop")
     if any(not 0 < len(one) <= LONGEST_STOP for one in stops):
         raise WireError("invalid_value", f"A stop has 1 to {LONGEST_STOP} characters.", "stop")
     return stops

@@ -1,6 +1,5 @@
 """``POST /v1/audio/speech``: a text in, a file of speech out, while it is being spoken."""
 
-import asyncio
 import base64
 from collections.abc import AsyncGenerator
 from contextlib import ExitStack
@@ -67,15 +66,15 @@ class SpeechRoutes:
         self, errand: Errand, sentences: list[str], body: SpeechRequest
     ) -> AsyncGenerator[bytes, None]:
         """Yields the file as it becomes. Raises what `Errand.run` raises."""
-        loop, media = asyncio.get_running_loop(), self._openai.media
+        in_thread = self._openai.in_thread
         writer = SoundWriter(body.response_format, RATE_HZ)
         for sentence in sentences:
             async for report in errand.run(Speak(sentence, body.speed), SPEAK_WITHIN_US, "input"):
                 if isinstance(report, SpeechPiece) and (
-                    written := await loop.run_in_executor(media, writer.feed, report.audio)
+                    written := await in_thread(writer.feed, report.audio)
                 ):
                     yield written
-        if rest := await loop.run_in_executor(media, writer.close):
+        if rest := await in_thread(writer.close):
             yield rest
 
 

@@ -1,6 +1,7 @@
 """Answers that take a while: given up when the client leaves, begun once there is something to say."""
 
 import asyncio
+import logging
 from collections.abc import AsyncGenerator, Coroutine, Mapping
 from contextlib import ExitStack
 from typing import Any, TypeVar
@@ -11,6 +12,8 @@ from starlette.types import Receive, Scope, Send
 
 from orchestrator.errors import ChoraleError
 from orchestrator.transports.refusals import Refusal, refuse
+
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -79,6 +82,14 @@ class Streamed(StreamingResponse):
         super().__init__(pieces, headers={**UNBUFFERED, **(headers or {})}, media_type=media_type)
         self._pieces = pieces
         self._held = held
+
+    async def stream_response(self, send: Send) -> None:
+        """Sends all pieces. Where they break off the body never ends, and the server closes the connection: a client
+        that has half of an answer knows it."""
+        try:
+            await super().stream_response(send)
+        except ChoraleError as error:
+            log.warning("an answer broke off: %s", error)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         with self._held:

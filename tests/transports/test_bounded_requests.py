@@ -277,13 +277,19 @@ class _Line(asyncio.Transport):
 
 
 @pytest.mark.parametrize(
-    ("bytes_a_second", "answers", "kept"),
-    [(20_000, False, True), (10_000, False, False), (20_000, True, False)],
+    ("first_bytes", "bytes_a_second", "answers", "kept"),
+    [
+        (1, 20_000, False, True),
+        (1, 10_000, False, False),
+        (1_000_000, 10_000, False, False),
+        (1, 20_000, True, False),
+    ],
 )
 def test_body_may_take_as_long_as_it_comes_fast_enough(
-    bytes_a_second: int, answers: bool, kept: bool
+    first_bytes: int, bytes_a_second: int, answers: bool, kept: bool
 ) -> None:
-    """A large file over a slow line is read for minutes; a trickle is not, nor what has been answered already."""
+    """A large file over a slow line is read for minutes; a trickle is not, whatever came before it, nor what has been
+    answered already."""
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         if answers:
@@ -299,6 +305,7 @@ def test_body_may_take_as_long_as_it_comes_fast_enough(
         line.protocol = client
         client.connection_made(line)
         client.data_received(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9000000\r\n\r\n")
+        client.data_received(bytes(first_bytes))
         for _ in range(100):
             if line.aborted:
                 break

@@ -80,7 +80,7 @@ def test_errand_gives_every_report_of_its_work_in_order() -> None:
                 assert isinstance(first, ReplyText)
                 assert isinstance(last, Replied)
                 assert first.text == "You said: hello."
-        assert house.in_flight == len(house.errands) == 0
+        assert house.in_flight == len(house.errands) == house.dispatcher.statistics().sessions == 0
 
     run(main())
 
@@ -97,6 +97,23 @@ def test_errand_runs_at_the_tier_of_its_key(best: Tier | None, tier: Tier) -> No
             await all_of(errand)
         (job,) = house.workers.jobs
         assert (job.tier, job.level) == (tier, int(tier))
+
+    run(main())
+
+
+def test_errand_may_be_patient() -> None:
+    """Work that can wait is missed later than what is wanted at once; its deadline is its own."""
+
+    async def main() -> None:
+        house = House()
+        with house.errands.open(LOCAL) as errand:
+            async for _ in errand.run(HELLO, SECOND_US, patience_us=300_000):
+                pass
+            await all_of(errand, SECOND_US)
+        patient, other = house.workers.jobs
+        assert patient.due_us - patient.created_us == 300_000
+        assert patient.deadline_us - patient.created_us == SECOND_US
+        assert other.due_us == other.created_us
 
     run(main())
 
@@ -303,7 +320,7 @@ def test_what_does_not_fit_names_the_field() -> None:
 
 
 def test_errand_drops_what_was_meant_for_work_before() -> None:
-    """A report that comes late belongs to nobody."""
+    """A report that comes late, while the next work is being done, belongs to nobody."""
 
     def heard(job: Job) -> Sequence[Report]:
         return [Transcribed(job.id, "hello")]
@@ -311,8 +328,11 @@ def test_errand_drops_what_was_meant_for_work_before() -> None:
     async def main() -> None:
         house = House(heard)
         with house.errands.open(LOCAL) as errand:
+            running = errand.run(Transcribe(0, 1, audio=b"ab"), SECOND_US)
+            first = asyncio.ensure_future(anext(running))
+            await tick()
             errand.take(Transcribed("another", "nonsense"))
-            reports = [one async for one in errand.run(Transcribe(0, 1, audio=b"ab"), SECOND_US)]
+            reports = [await first, *[one async for one in running]]
         assert [one.text for one in reports if isinstance(one, Transcribed)] == ["hello"]
 
     run(main())

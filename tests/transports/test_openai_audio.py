@@ -13,7 +13,7 @@ import pytest
 
 from orchestrator.scheduling.job import Job
 from orchestrator.scheduling.work import Failed, Report, Transcribe, Transcribed, WordFound
-from orchestrator.transports.openai_audio import SILENT
+from orchestrator.transports.openai_audio import MOST_FILES_OF_A_TENANT, PATIENCE_US, SILENT
 from orchestrator.transports.openai_door import HttpLimits
 from tests.transports.asking import Asked, asking
 from tests.transports.running import until
@@ -21,7 +21,7 @@ from tests.transports.test_media import encoded, tone, wav
 
 ROUTE = "/v1/audio/transcriptions"
 SECOND = wav(tone(1.0, 16_000), 16_000)
-LONG = wav(tone(60.0, 16_000), 16_000)
+LONG = wav(tone(55.0, 16_000), 16_000)
 
 
 def counting() -> Any:
@@ -68,7 +68,7 @@ def test_transcription_has_every_format() -> None:
         assert srt.count(" --> ") == vtt.count(" --> ") == 3
         assert vtt.startswith("WEBVTT\n\n00:00:00.500 --> 00:00:01.500\npart 10.\n\n")
         assert full.text == "part 13. part 14. part 15."
-        assert full.duration == 60.0
+        assert full.duration == 55.0
         assert full.segments is not None
         assert full.words is not None
         assert [one.start for one in full.segments] == [round(float(at) + 0.5, 3) for at in starts_s]
@@ -81,7 +81,8 @@ def test_transcription_has_every_format() -> None:
 
 
 def test_transcription_gives_hints_and_one_piece_at_a_time() -> None:
-    """Language and prompt reach the recogniser; the next piece is asked for when the one before is heard."""
+    """Language and prompt reach the recogniser; the next piece is asked for when the one before is heard, and all of
+    them behind what is said in talks."""
 
     async def test(asked: Asked) -> None:
         async with asked.sdk() as client:
@@ -90,7 +91,8 @@ def test_transcription_gives_hints_and_one_piece_at_a_time() -> None:
             )
         assert {(work.language, work.prompt, work.draft) for work in works(asked)} == {("de", "Kayak", False)}
         assert len(works(asked)) == 3
-        assert sum(len(work.audio) for work in works(asked)) == 2 * 60 * 16_000
+        assert {job.due_us - job.created_us for job in asked.workers.jobs} == {PATIENCE_US}
+        assert sum(len(work.audio) for work in works(asked)) == 2 * 55 * 16_000
 
     asking(test, counting())
 
@@ -153,6 +155,7 @@ def test_transcription_of_silence_is_empty_and_costs_nothing() -> None:
         ({"language": "d1"}, SECOND, "language"),
         ({"prompt": "a" * 2_001}, SECOND, "prompt"),
         ({"include[]": "logprobs"}, SECOND, "include"),
+        ({"include": "logprobs"}, SECOND, "include"),
         ({"timestamp_granularities[]": "word"}, SECOND, "timestamp_granularities"),
         (
             {"timestamp_granularities[]": "syllable", "response_format": "verbose_json"},
@@ -288,3 +291,66 @@ def test_transcription_over_the_quota_is_429() -> None:
         assert len(asked.workers.jobs) == 1
 
     asking(test, counting(), requests=1)
+
+
+def test_files_of_a_tenant_are_few() -> None:
+    """The next one is 503 before it is read; when one is done there is room again."""
+
+    async def test(asked: Asked) -> None:
+        async with asked.http() as client:
+            posting = [
+                asyncio.create_task(client.post(ROUTE, files={"file": ("a.wav", SECOND)}))
+                for _ in range(MOST_FILES_OF_A_TENANT)
+            ]
+            await until(lambda: len(asked.openai.errands) == MOST_FILES_OF_A_TENANT)
+            refused = await client.post(ROUTE, files={"file": ("a.wav", SECOND)})
+            assert refused.status_code == 503
+            assert int(refused.headers["Retry-After"]) >= 1
+            chatting = await client.post("/v1/audio/speech", json={"input": "..."})
+            assert chatting.status_code == 400
+            posting[0].cancel()
+            await until(lambda: len(asked.openai.errands) == MOST_FILES_OF_A_TENANT - 1)
+            posting.append(asyncio.create_task(client.post(ROUTE, files={"file": ("a.wav", SECOND)})))
+            await until(lambda: len(asked.openai.errands) == MOST_FILES_OF_A_TENANT)
+            for one in posting:
+                one.cancel()
+            await asyncio.gather(*posting, return_exceptions=True)
+
+    asking(test, silent)
+
+
+def test_transcription_is_told_that_the_server_stops() -> None:
+    """503 instead of waiting for what will not come; nothing of it is a fault of the server."""
+
+    async def test(asked: Asked) -> None:
+        async with asked.http() as client:
+            posting = asyncio.create_task(client.post(ROUTE, files={"file": ("a.wav", LONG)}))
+            await until(lambda: bool(asked.workers.jobs))
+            asked.openai.close()
+            answer = await posting
+        assert answer.status_code == 503
+        assert answer.json()["error"]["code"] == "server_shutting_down"
+
+    asking(test, silent)
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        'Content-Type: multipart/form-data; boundary=x\r\n\r\n--x\r\nContent-Disposition: form-data; name="file"; '
+        'filename="a"\r\n\r\nabc',
+        'Content-Type: multipart/form-data; boundary=x\r\n\r\n--x\r\nContent-Disposition: form-data; name="prompt"',
+    ],
+)
+def test_upload_that_breaks_off_is_forgotten(head: str, caplog: pytest.LogCaptureFixture) -> None:
+    """The place is free again, the file closed, and the log shows no fault of the server."""
+
+    async def test(asked: Asked) -> None:
+        _, writer = await asyncio.open_connection("127.0.0.1", asked.running.port)
+        writer.write(f"POST {ROUTE} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9000\r\n{head}".encode())
+        await until(lambda: len(asked.openai.errands) == 1)
+        writer.close()
+        await until(lambda: len(asked.openai.errands) == 0)
+
+    asking(test, silent)
+    assert not any(record.exc_info for record in caplog.records)

@@ -118,7 +118,6 @@ def test_chat_that_says_the_usual_is_taken(fields: dict[str, Any]) -> None:
         ({"tools": [{"function": {"name": "f", "parameters": [1]}}]}, "tools.0.function.parameters"),
         ({"tool_choice": "required"}, "tool_choice"),
         ({"tools": [WEATHER], "tool_choice": {"function": {"name": "other"}}}, "tool_choice"),
-        ({"stop": ["a"] * 5}, "stop"),
         ({"stop": [""]}, "stop"),
         ({"stop": "x" * (LONGEST_STOP + 1)}, "stop"),
     ],
@@ -131,12 +130,31 @@ def test_chat_that_makes_no_sense_names_the_field(fields: dict[str, Any], param:
 @pytest.mark.parametrize(
     "fields",
     [
+        {"messages": [1] * 10_000},
+        {"messages": [{"role": "user", "content": [1] * 200}] * 1_000},
+        {"messages": [{"role": "assistant", "tool_calls": [1] * 100}] * 1_000},
+        {"tools": [1] * 100},
+    ],
+)
+def test_chat_of_nothing_but_faults_is_left_at_the_first(fields: dict[str, Any]) -> None:
+    """A body of a megabyte could have a quarter of a million: listing them takes a second of everybody's time."""
+    with pytest.raises(ValidationError) as caught:
+        reply(**fields)
+    assert caught.value.error_count() < 4
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
         {"messages": []},
         {"messages": [{"role": "robot", "content": "x"}]},
         {"temperature": float("nan")},
         {"temperature": 2.1},
         {"seed": 2**63},
         {"max_tokens": 0},
+        {"stop": ["a"] * 5},
+        {"seed": 10**400},
+        {"messages": [{"role": "user", "content": [{"type": "text", "text": "x"}] * 300}]},
         {"messages": [{"role": "user", "content": "\ud800"}]},
         {"tools": [{"function": {"name": "f", "parameters": {"\udc00": 1}}}]},
         {"tools": [{"function": {"name": "no spaces"}}]},

@@ -1,8 +1,6 @@
 """Chat and embeddings over HTTP, by the stock client: told as it comes, taken back when it leaves, refused in time."""
 
 import asyncio
-import base64
-import struct
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,8 +11,6 @@ from openai.types.chat import ChatCompletionMessageParam
 
 from orchestrator.scheduling.job import Job, Tier
 from orchestrator.scheduling.work import (
-    Embed,
-    Embedded,
     Failed,
     PromptMessage,
     Replied,
@@ -244,7 +240,7 @@ def test_requests_without_a_key_are_refused_before_their_body_is_read() -> None:
 
 
 def test_body_of_a_chat_is_bounded() -> None:
-    """More than 4 MiB is 413, and nothing is asked of a model."""
+    """More than 1 MiB is 413, and nothing is asked of a model."""
 
     async def test(asked: Asked) -> None:
         async with asked.http() as client:
@@ -279,84 +275,30 @@ def test_answers_carry_what_the_client_library_looks_for() -> None:
     asking(test)
 
 
-def test_embeddings_are_the_models_own_in_either_encoding() -> None:
-    """Base64 is what the stock client asks for by itself; floats are the same numbers, in the order of the texts."""
-
-    def vectors(job: Job) -> Sequence[Report]:
-        assert isinstance(job.work, Embed)
-        made = tuple(struct.pack("<2f", float(text), 0.25) for text in job.work.texts)
-        return [Embedded(job.id, made, len(made))]
-
-    async def test(asked: Asked) -> None:
-        texts = [str(n) for n in range(20)]
-        async with asked.sdk() as client:
-            made = await client.embeddings.create(model="m", input=texts)
-            plain = await client.embeddings.create(model="m", input=texts, encoding_format="float")
-            one = await client.embeddings.create(model="m", input="7", dimensions=2)
-        assert [one.embedding for one in made.data] == [[float(n), 0.25] for n in range(20)]
-        assert [one.index for one in made.data] == list(range(20))
-        assert made.data == plain.data
-        assert one.data[0].embedding == [7.0, 0.25]
-        assert made.usage.total_tokens == 20
-        asked_at_once = [len(job.work.texts) for job in asked.workers.jobs if isinstance(job.work, Embed)]
-        assert max(asked_at_once) <= 8
-        async with asked.http() as http:
-            raw = await http.post("/v1/embeddings", json={"input": "7", "encoding_format": "base64"})
-        assert base64.b64decode(raw.json()["data"][0]["embedding"]) == struct.pack("<2f", 7.0, 0.25)
-
-    asking(test, vectors)
-
-
 @pytest.mark.parametrize(
-    ("fields", "param"),
+    ("fields", "param", "told"),
     [
-        ({"input": []}, "input"),
-        ({"input": ""}, "input.0"),
-        ({"input": ["a", ""]}, "input.1"),
-        ({"input": [1, 2]}, "input"),
-        ({"input": [[1], [2]]}, "input"),
-        ({"input": ["a"] * 257}, "input"),
-        ({"input": "a", "dimensions": 5}, "dimensions"),
+        ({"messages": []}, "messages", "at least 1 item"),
+        ({}, "messages", "required"),
+        ({"messages": [{"role": "user", "content": 5}]}, "messages.0.content", "valid"),
+        ({"messages": [{"role": "user", "content": [{}]}]}, "messages.0.content.0.type", "required"),
+        ({"messages": [{"role": "robot"}]}, "messages.0.role", "'system'"),
+        ({"messages": HI, "stop": [1]}, "stop.0", "string"),
+        ({"messages": HI, "tool_choice": "perhaps"}, "tool_choice", "'none'"),
+        ({"messages": HI, "stream": "perhaps"}, "stream", "boolean"),
     ],
 )
-def test_embeddings_of_what_is_no_text_are_refused(fields: dict[str, Any], param: str) -> None:
-    """Numbers of somebody else's tokens among it; the field is named."""
+def test_chat_that_is_no_request_names_the_field(fields: dict[str, object], param: str, told: str) -> None:
+    """As the protocol names it, whatever the field may be; the words are those of what was nearest to being right."""
 
     async def test(asked: Asked) -> None:
         async with asked.http() as client:
-            answer = await client.post("/v1/embeddings", json=fields)
-        assert answer.status_code == 400
-        assert answer.json()["error"]["param"] == param
+            answer = await client.post("/v1/chat/completions", json=fields)
+        error = answer.json()["error"]
+        assert (answer.status_code, error["param"]) == (400, param)
+        assert told in error["message"]
 
     asking(test)
-
-
-def test_server_without_a_model_says_so_once() -> None:
-    """404: trying again is of no use, and the client library does not."""
-
-    async def test(asked: Asked) -> None:
-        async with asked.sdk(retries=2) as client:
-            with pytest.raises(openai.NotFoundError) as caught:
-                await client.embeddings.create(model="m", input="a")
-            assert caught.value.code == "model_not_found"
-            assert [one.id for one in (await client.models.list()).data] == ["chorale", "words"]
-
-    asking(test, models={"llm": "words"})
-
-
-def test_models_are_listed_and_found() -> None:
-    """Each by the name in the list, one with a slash too; another name is 404."""
-
-    async def test(asked: Asked) -> None:
-        async with asked.sdk() as client:
-            names = [one.id for one in (await client.models.list()).data]
-            assert names == ["chorale", "ears", "org/words"]
-            for name in names:
-                assert (await client.models.retrieve(name)).id == name
-            with pytest.raises(openai.NotFoundError):
-                await client.models.retrieve("other")
-
-    asking(test, models={"asr": "ears", "llm": "org/words"})
 
 
 def test_routes_of_the_api_are_described_with_their_errors() -> None:
@@ -382,5 +324,19 @@ def test_routes_of_the_api_are_described_with_their_errors() -> None:
             assert route["requestBody"]["required"]
         form = paths["/v1/audio/transcriptions"]["post"]["requestBody"]["content"]
         assert list(form) == ["multipart/form-data"]
+
+    asking(test)
+
+
+def test_requests_are_not_begun_while_the_server_stops() -> None:
+    """503 with a time to come back: another server may be there by then."""
+
+    async def test(asked: Asked) -> None:
+        asked.running.house.entrance.close()
+        async with asked.http() as client:
+            answer = await client.post("/v1/chat/completions", json={"messages": HI})
+        assert (answer.status_code, answer.json()["error"]["code"]) == (503, "server_shutting_down")
+        assert int(answer.headers["Retry-After"]) >= 1
+        assert asked.workers.jobs == []
 
     asking(test)

@@ -113,8 +113,9 @@ def test_speech_that_fails_before_it_begins_has_its_status() -> None:
     asking(test, left_out)
 
 
-def test_speech_that_fails_later_is_seen_to_be_cut() -> None:
-    """The body never comes to its end: no client takes half a text for all of it."""
+def test_speech_that_fails_later_is_seen_to_be_cut(caplog: pytest.LogCaptureFixture) -> None:
+    """The body never comes to its end: no client takes half a text for all of it. The log says why, in a line and not
+    as a fault of the server."""
 
     def fails_later(job: Job) -> Sequence[Report]:
         if job.id.endswith("_1"):
@@ -129,6 +130,8 @@ def test_speech_that_fails_later_is_seen_to_be_cut() -> None:
         assert json.loads(events.text.strip().splitlines()[-1][6:])["error"]["code"] == "worker_failed"
 
     asking(test, fails_later)
+    assert "an answer broke off: the voice failed" in caplog.messages
+    assert not any(record.exc_info for record in caplog.records)
 
 
 @pytest.mark.parametrize(
