@@ -1,7 +1,6 @@
-"""The shipped configuration of nginx, run by a real nginx in front of servers that run in the test."""
+"""A real nginx by its shipped configuration, with other addresses and files, in front of servers of the test."""
 
 import asyncio
-import getpass
 import json
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -17,53 +16,16 @@ from pyqwest import Client, HTTPTransport, HTTPVersion
 from websockets.asyncio.client import connect
 from websockets.typing import Subprotocol
 
+from benchmarks import nginx_front
+from benchmarks.nginx_front import free_port, placed
+from benchmarks.resume_server import Ports
 from orchestrator.transports.proxies import Proxies
 from orchestrator.transports.rpc.door import GrpcOptions
 from orchestrator.transports.rpc.grpc_server import GrpcServer
 from tests.nginx.certificates import Certificates, certificates
-from tests.test_app import free_port
 from tests.transports import running
 from tests.transports.fake_sessions import FakeSession
 from tests.transports.rpc.connecting import WAYS, Caller
-
-SHIPPED = Path(__file__).parents[2] / "configs" / "nginx.conf"
-
-_TEMPORARY = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
-
-
-@dataclass(frozen=True)
-class Ports:
-    """Where one server speaks HTTP and gRPC."""
-
-    http: int
-    grpc: int
-
-
-def rendered(
-    folder: Path, made: Certificates, tls_port: int, plain_port: int, servers: Sequence[Ports]
-) -> str:
-    """Returns the shipped configuration, for two servers, with other addresses and files and nothing else changed but
-    that its bodies and logs lie in `folder`."""
-    text = SHIPPED.read_text()
-    changes = [
-        ("127.0.0.1:8080", f"127.0.0.1:{servers[0].http}", 2),
-        ("127.0.0.1:8081", f"127.0.0.1:{servers[1].http}", 2),
-        ("127.0.0.1:50051", f"127.0.0.1:{servers[0].grpc}", 2),
-        ("127.0.0.1:50052", f"127.0.0.1:{servers[1].grpc}", 2),
-        ("listen 80 ", f"listen 127.0.0.1:{plain_port} ", 1),
-        ("listen 443 ", f"listen 127.0.0.1:{tls_port} ", 1),
-        ("user www-data;", f"user {getpass.getuser()};", 1),
-        ("/run/nginx.pid", f"{folder}/nginx.pid", 1),
-        ("/var/log/nginx/error.log notice", f"{folder}/start.log notice", 1),
-        ("/var/log/nginx/", f"{folder}/", 2),
-        ("/etc/nginx/chorale-chain.pem", str(made.chain), 1),
-        ("/etc/nginx/chorale-key.pem", str(made.key), 1),
-        ("\nhttp {\n", "\nhttp {\n" + "".join(f"{one}_temp_path {folder}/{one};\n" for one in _TEMPORARY), 1),
-    ]
-    for shipped, wanted, times in changes:
-        assert text.count(shipped) == times, shipped
-        text = text.replace(shipped, wanted)
-    return text
 
 
 @dataclass
@@ -134,33 +96,18 @@ class Front:
 async def nginx(folder: Path, *servers: Ports, edit: Callable[[str], str] = str) -> AsyncIterator[Front]:
     """Runs nginx in front of two servers until the block is left. `edit` changes its configuration."""
     front = Front(folder, certificates(folder), free_port(), free_port())
-    file = folder / "nginx.conf"
-    file.write_text(edit(rendered(folder, front.made, front.port, front.plain_port, servers)))
-    process = await asyncio.create_subprocess_exec(
-        "nginx", "-p", str(folder), "-c", str(file), "-e", str(folder / "start.log"), "-g", "daemon off;"
-    )
-    try:
-        await _listening(front, process)
-        yield front
-    finally:
-        for channel in front.channels:
-            await channel.close()
-        if process.returncode is None:
-            process.terminate()
-        await process.wait()
-
-
-async def _listening(front: Front, process: asyncio.subprocess.Process) -> None:
-    while True:
-        assert process.returncode is None, (front.folder / "start.log").read_text()
+    changes = [
+        ("listen 80 ", f"listen 127.0.0.1:{front.plain_port} "),
+        ("listen 443 ", f"listen 127.0.0.1:{front.port} "),
+        ("/etc/nginx/chorale-chain.pem", str(front.made.chain)),
+        ("/etc/nginx/chorale-key.pem", str(front.made.key)),
+    ]
+    async with nginx_front.running(folder, edit(placed(folder, servers, changes)), front.port):
         try:
-            _, writer = await asyncio.open_connection("127.0.0.1", front.port)
-        except OSError:
-            await asyncio.sleep(0.02)
-        else:
-            writer.close()
-            await writer.wait_closed()
-            return
+            yield front
+        finally:
+            for channel in front.channels:
+                await channel.close()
 
 
 @dataclass

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.nginx_front import SHIPPED
+from benchmarks.resume_server import Ports
 from orchestrator.transports.rpc.v1 import chorale_pb2 as pb
 from tests.nginx.opening import OPENED, stub_of
-from tests.nginx.proxying import SHIPPED, Ports, Stand, against, nginx, node
+from tests.nginx.proxying import Stand, against, nginx, node
 from tests.transports.fake_sessions import FakeSession
 from tests.transports.rpc.calling import Conversation
 from tests.transports.running import heard

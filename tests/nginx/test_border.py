@@ -10,9 +10,10 @@ import httpx
 import pytest
 from websockets.exceptions import InvalidStatus
 
+from benchmarks.resume_server import Ports
 from orchestrator.transports.rpc.v1 import chorale_pb2 as pb
 from tests.nginx.opening import over_http, stub_of
-from tests.nginx.proxying import Front, Ports, Stand, against, nginx
+from tests.nginx.proxying import Front, Stand, against, nginx
 from tests.test_app import free_port
 from tests.transports.rpc.calling import refused
 from tests.transports.running import until

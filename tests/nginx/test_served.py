@@ -9,10 +9,11 @@ import httpx2
 import openai
 import pytest
 
+from benchmarks.resume_server import Ports
 from orchestrator.app import Application
 from orchestrator.transports.rpc.v1 import chorale_pb2 as pb
 from tests.nginx.opening import stub_of
-from tests.nginx.proxying import Front, Ports, Stand, nginx
+from tests.nginx.proxying import Front, Stand, nginx
 from tests.test_app import free_port, readiness, running
 from tests.transports.reading_events import parsed
 from tests.transports.rpc.calling import Conversation
