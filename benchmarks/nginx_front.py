@@ -49,7 +49,7 @@ def placed(folder: Path, servers: Sequence[Ports], changes: Sequence[tuple[str, 
 
 
 @asynccontextmanager
-async def running(folder: Path, text: str, port: int) -> AsyncIterator[None]:
+async def running(folder: Path, text: str, port: int) -> AsyncIterator[asyncio.subprocess.Process]:
     """Runs nginx by this configuration until the block is left; it listens on `port` then. Raises `RuntimeError`."""
     file, log = folder / "nginx.conf", folder / "start.log"
     file.write_text(text)
@@ -61,7 +61,7 @@ async def running(folder: Path, text: str, port: int) -> AsyncIterator[None]:
             if process.returncode is not None:
                 raise RuntimeError(log.read_text())
             await asyncio.sleep(0.02)
-        yield
+        yield process
     finally:
         if process.returncode is None:
             process.terminate()

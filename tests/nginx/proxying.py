@@ -37,6 +37,8 @@ class Front:
     port: int
     plain_port: int
     channels: list[grpc.aio.Channel] = field(default_factory=list)
+    master: int = 0
+    """The process that takes signals."""
 
     @property
     def url(self) -> str:
@@ -102,7 +104,9 @@ async def nginx(folder: Path, *servers: Ports, edit: Callable[[str], str] = str)
         ("/etc/nginx/chorale-chain.pem", str(front.made.chain)),
         ("/etc/nginx/chorale-key.pem", str(front.made.key)),
     ]
-    async with nginx_front.running(folder, edit(placed(folder, servers, changes)), front.port):
+    text = edit(placed(folder, servers, changes))
+    async with nginx_front.running(folder, text, front.port) as process:
+        front.master = process.pid
         try:
             yield front
         finally:

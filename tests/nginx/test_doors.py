@@ -1,9 +1,14 @@
 """Every door through a real nginx, as `configs/nginx.conf` sets it up."""
 
+import asyncio
 import json
+import os
+import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from orchestrator.transports.rpc.v1 import chorale_pb2 as pb
 from tests.nginx.opening import opened_over_http, stub_of
@@ -142,8 +147,50 @@ def test_metrics_are_not_shown_to_everybody(tmp_path: Path) -> None:
     against(tmp_path, test)
 
 
+def impatient(text: str) -> str:
+    """Returns the configuration with the bounds of bodies that a test can wait for."""
+    for shipped, wanted in (
+        ("client_body_timeout 20s;", "client_body_timeout 1s;"),
+        ("send_timeout 1m;", "send_timeout 1s;"),
+    ):
+        assert shipped in text
+        text = text.replace(shipped, wanted)
+    return text
+
+
+def test_grpc_client_may_listen_without_a_word(tmp_path: Path) -> None:
+    """The bound between two parts of a body is for uploads, not for who streams and has nothing to say."""
+
+    async def test(stand: Stand) -> None:
+        async with Conversation(stub_of(stand).Converse()) as talk:
+            session = stand.session((await talk.open(model="m")).session_id)
+            await asyncio.sleep(2.5)  # longer than the bound
+            session.emit("response.output_text.delta")
+            assert (await talk.read()).number == 1
+            await talk.say("response.cancel")
+            await session.wait_for(1)
+
+    against(tmp_path, test, impatient)
+
+
+def test_links_outlive_a_reload_of_nginx(tmp_path: Path) -> None:
+    """Old processes keep what is open; new requests go to new ones."""
+
+    async def test(stand: Stand) -> None:
+        async with stand.front.connect("?model=m") as link:
+            session = stand.session((await heard(link))["session"]["id"])
+            os.kill(stand.front.master, signal.SIGHUP)
+            await until(lambda: "gracefully shutting down" in stand.front.written())
+            session.emit("response.output_text.delta")
+            assert (await heard(link))["event_id"] == session.event_id(1)
+            async with stand.front.client() as client:
+                assert (await client.get("/healthz")).status_code == 200
+
+    against(tmp_path, test)
+
+
 def test_grpc_reaches_methods_of_one_answer(tmp_path: Path) -> None:
-    """With their errors: the status and the text of the server."""
+    """Also those of health, which have a service of their own."""
 
     async def test(stand: Stand) -> None:
         stub = stub_of(stand)
@@ -151,5 +198,7 @@ def test_grpc_reaches_methods_of_one_answer(tmp_path: Path) -> None:
         named = (("chorale-session-id", opened.session_id),)
         asked = pb.GetRequest(session_id=opened.session_id, secret=opened.secret)
         assert (await stub.Get(asked, metadata=named)).last == 0
+        health: Any = health_pb2_grpc.HealthStub(stand.front.channels[0])
+        assert (await health.Check(health_pb2.HealthCheckRequest())).status == 1
 
     against(tmp_path, test)
