@@ -82,12 +82,14 @@ async def cut_calls(
     """Follows spoken replies over calls that are cut `cuts` times, and compares. Raises `AssertionError` where a reply
     was not played to its end."""
     whole, got = Received(), Received()
-    async with serving(deltas, PACE_S, log_events=8_192) as (port, _):
-        caller = Caller(f"http://127.0.0.1:{port}", random.Random(seed), got)
+    async with serving(deltas, PACE_S, log_events=8_192) as ports:
+        caller = Caller(f"http://127.0.0.1:{ports.http}", random.Random(seed), got)
         tasks: list[asyncio.Task[None]] = []
         try:
             call = await caller.dial()
-            async with RealtimeSocket.connect(f"http://127.0.0.1:{port}", call_id=caller.call_id) as observer:
+            async with RealtimeSocket.connect(
+                f"http://127.0.0.1:{ports.http}", call_id=caller.call_id
+            ) as observer:
                 tasks = [
                     asyncio.create_task(_watch(observer, caller.cursor.session_id, whole), name="observer"),
                     asyncio.create_task(caller.follow(call), name="caller"),

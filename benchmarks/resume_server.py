@@ -8,14 +8,13 @@ import asyncio
 import contextlib
 import random
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import replace
-from typing import NamedTuple
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from orchestrator.buffers.input_queue import QueueBounds
-from orchestrator.clock import MonotonicClock
+from orchestrator.clock import Clock, MonotonicClock
 from orchestrator.scheduling.dispatcher import Dispatcher
 from orchestrator.scheduling.job import Job
 from orchestrator.scheduling.plan import FreeSlots
@@ -135,15 +134,18 @@ class _Ready:
         return ()
 
 
-class Ports(NamedTuple):
-    """Where the server is: by HTTP, and by gRPC."""
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """Where the server is: by HTTP, and by gRPC; and who has its work done."""
 
     http: int
     grpc: int
+    dispatcher: Dispatcher
+    clock: Clock
 
 
 @contextlib.asynccontextmanager
-async def serving(deltas: int, pace_s: float, log_events: int) -> AsyncIterator["Ports"]:
+async def serving(deltas: int, pace_s: float, log_events: int) -> AsyncIterator[Ports]:
     """Serves in this loop until the block is left; gives the ports."""
     settings, clock = Settings(), MonotonicClock()
     directory = replace(registry_settings(settings), log_events=log_events)
@@ -177,7 +179,7 @@ async def serving(deltas: int, pace_s: float, log_events: int) -> AsyncIterator[
     task = asyncio.create_task(server.serve(sockets), name="server")
     try:
         await server.listening.wait()
-        yield Ports(sockets[0].getsockname()[1], await rpc.start())
+        yield Ports(sockets[0].getsockname()[1], await rpc.start(), dispatcher, clock)
     finally:
         await registry.close()
         await rpc.stop(1)

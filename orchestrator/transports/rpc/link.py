@@ -64,7 +64,8 @@ class RpcLink:
 
     @property
     def kind(self) -> LinkKind:
-        return LinkKind.RPC
+        """Who takes no speech neither hears nor speaks: a call that its client may come back to is not over for it."""
+        return LinkKind.RPC if self._with_speech else LinkKind.EVENTS
 
     @property
     def told(self) -> tuple[int, int]:

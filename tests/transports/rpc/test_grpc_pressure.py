@@ -320,6 +320,21 @@ def test_bytes_that_are_no_http_2_hurt_nobody() -> None:
     against(test)
 
 
+def test_connections_that_say_nothing_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fifty of them, and none is there for long; meanwhile others are served."""
+    monkeypatch.setattr(grpc_server, "_HANDSHAKE_WITHIN_MS", 200)
+
+    async def test(running: Running) -> None:
+        silent = [await asyncio.open_connection("127.0.0.1", running.port) for _ in range(50)]
+        await running.create()
+        for reader, writer in silent:
+            while await reader.read(1_024):
+                pass
+            writer.close()
+
+    against(test)
+
+
 def test_port_that_is_taken_is_told() -> None:
     """`start` raises `OSError` and leaves nothing behind."""
 

@@ -231,7 +231,8 @@ def test_number_that_never_was_is_refused() -> None:
 
 
 def test_watch_sends_events_and_speech_only_where_it_is_wanted() -> None:
-    """Without `speech` its numbers are passed over, which is no gap; with it every entry comes."""
+    """Without `speech` its numbers are passed over, which is no gap, and to the session nobody hears; with it every
+    entry comes."""
 
     async def test(running: Running) -> None:
         opened = await running.create()
@@ -248,7 +249,10 @@ def test_watch_sends_events_and_speech_only_where_it_is_wanted() -> None:
             numbers[speech] = []
             while not numbers[speech] or numbers[speech][-1] < 3:
                 numbers[speech].append((await call.read()).number)
+            (link,) = session.links.values()
+            assert link.kind is (LinkKind.RPC if speech else LinkKind.EVENTS)
             call.cancel()
+            await until(lambda: not session.links)
         assert numbers == {False: [0, 0, 1, 3], True: [0, 0, 1, 2, 3]}
 
     against(test)
