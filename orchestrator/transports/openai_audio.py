@@ -1,9 +1,11 @@
 """``POST /v1/audio/transcriptions``: a file of sound in, what is said in it out."""
 
+import asyncio
 from collections.abc import AsyncGenerator, Iterable
-from contextlib import ExitStack
+from contextlib import ExitStack, aclosing
 from dataclasses import dataclass
 from math import ceil
+from typing import BinaryIO
 
 import numpy as np
 from fastapi import FastAPI, Request
@@ -14,11 +16,12 @@ from orchestrator.scheduling.work import Transcribe, Transcribed
 from orchestrator.transports import subtitles
 from orchestrator.transports.chat_answer import encode
 from orchestrator.transports.errand import Errand
-from orchestrator.transports.media import Piece, SoundFile
+from orchestrator.transports.media import Piece
 from orchestrator.transports.openai_door import HEAR_WITHIN_US, OpenAi, principal_of, router
 from orchestrator.transports.refusals import NO_CACHE
 from orchestrator.transports.routes import Doors
 from orchestrator.transports.seats import Seats
+from orchestrator.transports.sound_process import decoded
 from orchestrator.transports.streamed import EventStream, attended, begun
 from orchestrator.transports.subtitles import Segment, segments_of
 from orchestrator.transports.transcription_form import ENVELOPE_BYTES, FORM, Wanted, asked_of
@@ -26,6 +29,9 @@ from orchestrator.transports.transcription_form import ENVELOPE_BYTES, FORM, Wan
 MOST_FILES = 32
 MOST_FILES_OF_A_TENANT = 16
 """Files that are on the disk at one time."""
+
+MOST_DECODERS = 4
+"""Files that are being heard at one time; others wait."""
 
 SILENT = 10
 """A piece whose loudest sample is no louder (of 32,767) is not given to a recogniser: it would invent words."""
@@ -55,6 +61,7 @@ class AudioRoutes:
 
     def __init__(self, openai: OpenAi) -> None:
         self._openai = openai
+        self._decoders = asyncio.Semaphore(MOST_DECODERS)
         self._files = Seats(MOST_FILES, MOST_FILES_OF_A_TENANT, "too many files are being heard")
 
     async def transcriptions(self, request: Request) -> Response:
@@ -65,28 +72,22 @@ class AudioRoutes:
             self._files.take(errand.tenant)
             held.callback(self._files.leave, errand.tenant)
             wanted, file = await asked_of(request)
-            sound = SoundFile(file, self._openai.limits.max_audio_s)
-            # In a thread: it waits until nothing is being decoded any more.
-            held.callback(self._later, sound)
+            held.callback(file.close)
             errand.book()
-            pieces = self._heard(errand, sound, wanted)
+            pieces = self._heard(errand, file, wanted)
             if wanted.stream:
                 return EventStream(await attended(request, begun(_events(pieces))), held.pop_all())
             heard = await attended(request, _all(pieces))
         kind, body = told(heard, wanted)
         return Response(body, media_type=kind, headers=NO_CACHE)
 
-    def _later(self, sound: SoundFile) -> None:
-        try:
-            self._openai.media.submit(sound.close)
-        except RuntimeError:  # the server stops and has no threads any more
-            sound.close()
-
-    async def _heard(self, errand: Errand, sound: SoundFile, wanted: Wanted) -> AsyncGenerator[Heard, None]:
-        """Yields piece after piece. Raises what `SoundFile.next` and `Errand.run` raise."""
-        while (piece := await self._openai.in_thread(sound.next)) is not None:
-            start_s, stop_s = piece.start / 16_000, (piece.start + len(piece.pcm)) / 16_000
-            yield Heard(start_s, stop_s, await _recognised(errand, piece, wanted))
+    async def _heard(self, errand: Errand, file: BinaryIO, wanted: Wanted) -> AsyncGenerator[Heard, None]:
+        """Yields piece after piece. Raises what `decoded` and `Errand.run` raise."""
+        most_s = self._openai.limits.max_audio_s
+        async with self._decoders, aclosing(decoded(file, most_s)) as pieces:
+            async for piece in pieces:
+                start_s, stop_s = piece.start / 16_000, (piece.start + len(piece.pcm)) / 16_000
+                yield Heard(start_s, stop_s, await _recognised(errand, piece, wanted))
 
 
 def register(app: FastAPI, doors: Doors) -> None:
@@ -123,11 +124,12 @@ async def _all(pieces: AsyncGenerator[Heard, None]) -> list[Heard]:
 
 async def _events(pieces: AsyncGenerator[Heard, None]) -> AsyncGenerator[bytes, None]:
     texts: list[str] = []
-    async for heard in pieces:
-        if heard.text:
-            delta = f" {heard.text}" if texts else heard.text
-            texts.append(heard.text)
-            yield encode({"type": "transcript.text.delta", "delta": delta})
+    async with aclosing(pieces):
+        async for heard in pieces:
+            if heard.text:
+                delta = f" {heard.text}" if texts else heard.text
+                texts.append(heard.text)
+                yield encode({"type": "transcript.text.delta", "delta": delta})
     yield encode({"type": "transcript.text.done", "text": " ".join(texts)})
 
 
