@@ -7,6 +7,7 @@ The file is at file descriptor 0; its pieces leave at 1, each behind a letter an
 import os
 import struct
 import sys
+from contextlib import suppress
 
 from orchestrator.transports.media import SoundFile, Unreadable
 
@@ -48,7 +49,8 @@ def bound_oneself() -> None:
         (resource.RLIMIT_FSIZE, 0),
         (resource.RLIMIT_CORE, 0),
     ):
-        resource.setrlimit(limit, (most, most))
+        with suppress(ValueError, OSError):
+            resource.setrlimit(limit, (most, most))
 
 
 def _tell(letter: bytes, data: bytes) -> None:
