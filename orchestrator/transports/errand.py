@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator
 from typing import Self
 
 from orchestrator.clock import Clock
-from orchestrator.errors import ChoraleError, DeadlineExceeded, WireError, WorkerFailed
+from orchestrator.errors import ChoraleError, WireError, WorkerFailed
 from orchestrator.flow.limiter import Refusal as NoRoom
 from orchestrator.flow.limiter import RefusalReason
 from orchestrator.ids import random_id
@@ -30,6 +30,9 @@ MOST_REPORTS = 1_024
 """Reports that wait for a slow reader: over three minutes of a sentence's sound. Text that waits is put together."""
 
 _CLOSED = "server_shutting_down"
+
+_NEVER_AGAIN = {"x-should-retry": "false"}
+"""What the client libraries go by: they would try again by themselves where that cannot help, or makes it worse."""
 
 
 class Errands:
@@ -125,8 +128,8 @@ class Errand:
         """Yields the reports of one piece of work, to its last. Leaving the iteration takes the work back. It is missed
         `patience_us` later than what somebody waits for in a talk.
 
-        Raises `Refusal` (429 with what is left of the quota, 503 with a time to come back), `WorkerFailed`,
-        `DeadlineExceeded`, `ShuttingDown`, and `WireError` naming `param` where it does not fit into the model.
+        Raises `Refusal` (429 over the quota, 503 with a time to come back, 504 not done in time), `WorkerFailed`,
+        `ShuttingDown`, and `WireError` naming `param` where it does not fit into the model.
         """
         if self._closed:
             raise ShuttingDown
@@ -197,7 +200,7 @@ def error_of(failed: Failed, work: Work, param: str | None = None) -> ChoraleErr
         case code if code == CONTEXT_EXCEEDED:
             return WireError(code, failed.message, param)
         case "deadline_exceeded":
-            return DeadlineExceeded(failed.message)
+            return Refusal(504, failed.code, failed.message, headers=_NEVER_AGAIN)
         case code if code == _CLOSED:
             return ShuttingDown()
         case _:
@@ -207,5 +210,5 @@ def error_of(failed: Failed, work: Work, param: str | None = None) -> ChoraleErr
 def _over_quota(message: str, retry_after_s: float) -> Refusal:
     """429. Where waiting does not help, clients that try again by themselves are told not to."""
     if not retry_after_s:
-        return Refusal(429, REFUSED, message, headers={"x-should-retry": "false"})
+        return Refusal(429, REFUSED, message, headers=_NEVER_AGAIN)
     return Refusal(429, REFUSED, message, headers={"Retry-After": str(max(1, math.ceil(retry_after_s)))})

@@ -1,11 +1,11 @@
-"""Files of sound in, files of sound out, by FFmpeg's libraries. Everything here blocks: it is called in a thread.
+"""Files of sound in, files of sound out, by FFmpeg's libraries. Everything here blocks: what is read is read in a
+process of its own (`sound_child`), what is written in a thread.
 
 Files come from anybody. Only formats and codecs of sound are opened, none of which names another file or address, and
-what would become large when it is unpacked is refused while it is being unpacked.
+what would last too long when it is unpacked is refused while it is being unpacked.
 """
 
 import struct
-import threading
 from collections import deque
 from dataclasses import dataclass
 from typing import BinaryIO, Literal
@@ -75,14 +75,12 @@ class Piece:
 
 
 class SoundFile:
-    """A file that is decoded piece by piece: what is in memory is one piece, however long the file is. Methods may be
-    called from several threads, one after the other."""
+    """A file that is decoded piece by piece: what is in memory is one piece, however long the file is."""
 
     def __init__(self, file: BinaryIO, most_s: float) -> None:
         """`most_s`: a longer file is refused once so much has been decoded. Nothing is read yet."""
         self._file = file
         self._most = int(most_s * SPEECH_RATE_HZ)
-        self._lock = threading.Lock()
         self._container: InputContainer | None = None
         self._resampler = _resampler()
         self._cutter = PauseCutter()
@@ -91,7 +89,6 @@ class SoundFile:
         self._given = 0
         self._decoded = 0
         self._ended = False
-        self._closed = False
 
     @property
     def duration_s(self) -> float:
@@ -100,29 +97,24 @@ class SoundFile:
 
     def next(self) -> Piece | None:
         """Decodes up to the next piece and returns it; None behind the last one. Raises `Unreadable`."""
-        with self._lock:
-            if self._container is None:
-                self._open()
-            while not self._ready and not self._ended:
-                self._step()
-            if not self._ready or self._closed:
-                return None
-            pcm = self._ready.popleft()
-            piece = Piece(self._given, pcm)
-            self._given += len(pcm)
-            return piece
+        if self._container is None:
+            self._open()
+        while not self._ready and not self._ended:
+            self._step()
+        if not self._ready:
+            return None
+        pcm = self._ready.popleft()
+        piece = Piece(self._given, pcm)
+        self._given += len(pcm)
+        return piece
 
     def close(self) -> None:
-        """Lets go of the file, once nothing is being decoded any more. Idempotent."""
-        self._closed = self._ended = True
-        with self._lock:
-            if self._container is not None:
-                self._container.close()
-            self._file.close()
+        """Lets go of the file. Idempotent."""
+        if self._container is not None:
+            self._container.close()
+        self._file.close()
 
     def _open(self) -> None:
-        if self._closed:
-            raise Unreadable("The file is closed.")
         try:
             self._container = av.open(self._file, "r", options=OPTIONS, metadata_errors="ignore")
         except (av.FFmpegError, ValueError, OSError):

@@ -30,7 +30,7 @@ T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
 MEDIA_THREADS = 2
-"""So many files are decoded or encoded at one time; further ones wait."""
+"""So many files of speech are written at one time; further ones wait."""
 
 MEDIA_NICENESS = 10
 
@@ -46,7 +46,7 @@ EMBED_WITHIN_US = seconds(60)
 
 def _stand_behind() -> None:
     """Lets a thread have what of the processor nobody else wants: who talks is not to hear that somebody else's file is
-    being decoded. Linux alone sets this by thread."""
+    being written. Linux alone sets this by thread."""
     if sys.platform == "linux":
         thread = threading.get_native_id()
         os.setpriority(os.PRIO_PROCESS, thread, max(MEDIA_NICENESS, os.getpriority(os.PRIO_PROCESS, thread)))

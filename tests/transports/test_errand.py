@@ -6,7 +6,7 @@ from contextlib import aclosing
 
 import pytest
 
-from orchestrator.errors import ChoraleError, DeadlineExceeded, Overloaded, WireError, WorkerFailed
+from orchestrator.errors import ChoraleError, Overloaded, WireError, WorkerFailed
 from orchestrator.flow.concurrency import FixedLimit
 from orchestrator.flow.limiter import Limiter
 from orchestrator.flow.tenants import TenantLimits, quotas
@@ -193,8 +193,9 @@ def test_errand_waits_no_longer_than_it_may() -> None:
 
     async def main() -> None:
         house = House(delay_s=100.0)
-        with house.errands.open(LOCAL) as errand, pytest.raises(DeadlineExceeded):
+        with house.errands.open(LOCAL) as errand, pytest.raises(Refusal) as caught:
             await all_of(errand, SECOND_US)
+        assert caught.value.status == 504
         assert house.in_flight == 0
 
     run(main())
@@ -299,7 +300,7 @@ def test_errands_that_close_tell_who_waits() -> None:
         (Failed("j", "rate_limit_exceeded", "m", 2.5, "queue_full"), Refusal, 503, {"Retry-After": "3"}),
         (Failed("j", "worker_failed", "m", 7.0), Refusal, 503, {"Retry-After": "7"}),
         (Failed("j", "worker_failed", "m"), WorkerFailed, None, None),
-        (Failed("j", "deadline_exceeded", "m"), DeadlineExceeded, None, None),
+        (Failed("j", "deadline_exceeded", "m"), Refusal, 504, {"x-should-retry": "false"}),
     ],
 )
 def test_failed_work_is_told_in_http(

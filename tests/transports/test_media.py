@@ -4,7 +4,6 @@ import contextlib
 import io
 import subprocess
 import sys
-import threading
 import wave
 from pathlib import Path
 
@@ -226,19 +225,6 @@ def test_format_that_changes_inside_a_file_is_followed() -> None:
     half = len(piece.pcm) // 2
     assert abs(pitch_hz(piece.pcm[: half - 4_000]) - 440.0) < 5.0
     assert abs(pitch_hz(piece.pcm[half + 4_000 :]) - 880.0) < 5.0
-
-
-def test_file_closed_while_it_is_read_ends() -> None:
-    """Whoever closes waits for the reader; then there is nothing more, and the file is closed."""
-    file = io.BytesIO(wav(tone(120.0, 16_000), 16_000))
-    sound = SoundFile(file, 600.0)
-    assert sound.next() is not None
-    closing = threading.Thread(target=sound.close)
-    closing.start()
-    closing.join()
-    assert sound.next() is None
-    assert file.closed
-    sound.close()
 
 
 @pytest.mark.parametrize("kind", [kind for kind in MEDIA_TYPES if kind != "pcm"])

@@ -13,10 +13,10 @@ from modalities.text.sentences import speakable
 from orchestrator.errors import WireError
 from orchestrator.scheduling.work import Speak, Work
 from orchestrator.transports.media import SoundFile, Unreadable
-from orchestrator.transports.openai_audio import Wanted, wanted_of
 from orchestrator.transports.openai_chat import ChatRequest, reply_of
 from orchestrator.transports.openai_http import EmbeddingRequest
 from orchestrator.transports.openai_speech import SpeechRequest, sentences_of
+from orchestrator.transports.transcription_form import Wanted, wanted_of
 from orchestrator.workers.frames import Run, Task, frame, to_worker
 from tests.transports.test_media import encoded, tone
 
