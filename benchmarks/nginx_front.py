@@ -6,8 +6,8 @@ import tempfile
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import NamedTuple
 
-from benchmarks.resume_server import Ports
 from orchestrator.transports.server import listen
 
 SHIPPED = Path(__file__).parents[1] / "configs" / "nginx.conf"
@@ -18,6 +18,13 @@ _TLS = (
     "ssl_certificate /etc/nginx/chorale-chain.pem;",
     "ssl_certificate_key /etc/nginx/chorale-key.pem;",
 )
+
+
+class Ports(NamedTuple):
+    """Where HTTP is spoken, and gRPC."""
+
+    http: int
+    grpc: int
 
 
 class ShippedOtherwise(Exception):

@@ -15,7 +15,7 @@ import statistics
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import parse_qs, urlsplit
@@ -25,7 +25,7 @@ from websockets.asyncio.client import connect
 from websockets.asyncio.server import ServerConnection, serve
 from websockets.exceptions import ConnectionClosed
 
-from benchmarks.nginx_front import without_tls
+from benchmarks import nginx_front
 from benchmarks.outcome import Claim, Outcome, Row, screen, table, this_machine
 from benchmarks.resume_calls import cut_calls
 from benchmarks.resume_outcome import Compared, Received
@@ -87,8 +87,8 @@ async def _front(ports: Ports, nginx: bool) -> AsyncIterator[Ports]:
     if not nginx:
         yield ports
         return
-    async with without_tls(ports) as front:
-        yield front
+    async with nginx_front.without_tls(nginx_front.Ports(ports.http, ports.grpc)) as front:
+        yield replace(ports, http=front.http, grpc=front.grpc)
 
 
 async def cut(

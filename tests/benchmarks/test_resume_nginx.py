@@ -4,10 +4,9 @@ import asyncio
 
 import pytest
 
-from benchmarks.nginx_front import ShippedOtherwise, placed
+from benchmarks.nginx_front import Ports, ShippedOtherwise, placed
 from benchmarks.resume import TRANSPORTS, cut, latencies
 from benchmarks.resume_outcome import Compared
-from benchmarks.resume_server import Ports
 
 
 @pytest.mark.needs("nginx")

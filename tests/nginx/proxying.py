@@ -17,8 +17,7 @@ from websockets.asyncio.client import connect
 from websockets.typing import Subprotocol
 
 from benchmarks import nginx_front
-from benchmarks.nginx_front import free_port, placed
-from benchmarks.resume_server import Ports
+from benchmarks.nginx_front import Ports, free_port, placed
 from orchestrator.transports.proxies import Proxies
 from orchestrator.transports.rpc.door import GrpcOptions
 from orchestrator.transports.rpc.grpc_server import GrpcServer

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.nginx_front import SHIPPED
-from benchmarks.resume_server import Ports
+from benchmarks.nginx_front import SHIPPED, Ports
 from orchestrator.transports.rpc.v1 import chorale_pb2 as pb
 from tests.nginx.opening import OPENED, stub_of
 from tests.nginx.proxying import Stand, against, nginx, node

@@ -10,7 +10,7 @@ import httpx
 import pytest
 from websockets.exceptions import InvalidStatus
 
-from benchmarks.resume_server import Ports
+from benchmarks.nginx_front import Ports
 from orchestrator.transports.rpc.v1 import chorale_pb2 as pb
 from tests.nginx.opening import over_http, stub_of
 from tests.nginx.proxying import Front, Stand, against, nginx

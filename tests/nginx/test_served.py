@@ -9,7 +9,7 @@ import httpx2
 import openai
 import pytest
 
-from benchmarks.resume_server import Ports
+from benchmarks.nginx_front import Ports
 from orchestrator.app import Application
 from orchestrator.transports.rpc.v1 import chorale_pb2 as pb
 from tests.nginx.opening import stub_of
