@@ -2,12 +2,17 @@
 
 import asyncio
 import getpass
+import shutil
 import tempfile
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
+import typer
+
+from benchmarks import resume_server
 from orchestrator.transports.server import listen
 
 SHIPPED = Path(__file__).parents[1] / "configs" / "nginx.conf"
@@ -75,13 +80,33 @@ async def running(folder: Path, text: str, port: int) -> AsyncIterator[asyncio.s
         await process.wait()
 
 
+def is_installed() -> None:
+    """Raises `typer.BadParameter` where there is no nginx."""
+    if shutil.which("nginx") is None:
+        raise typer.BadParameter("nginx is not installed.")
+
+
+@asynccontextmanager
+async def front_of(served: resume_server.Ports, nginx: bool) -> AsyncIterator[resume_server.Ports]:
+    """Where clients connect: to the server of a bench, or to nginx before it."""
+    if not nginx:
+        yield served
+        return
+    async with without_tls(Ports(served.http, served.grpc)) as front:
+        yield replace(served, http=front.http, grpc=front.grpc)
+
+
 @asynccontextmanager
 async def without_tls(ports: Ports) -> AsyncIterator[Ports]:
-    """nginx before one server, without its TLS, so that nothing but a line is cut; gives the ports for HTTP/1.1 and,
-    with HTTP/2, for gRPC."""
+    """nginx before one server, without its TLS, so that nothing but a line is cut, and for as many clients of one
+    address as there are; gives the ports for HTTP/1.1 and, with HTTP/2, for gRPC."""
     front, plain = Ports(free_port(), free_port()), free_port()
     listens = f"listen 127.0.0.1:{front.http}; listen 127.0.0.1:{front.grpc} http2;"
-    changes = [*zip(_TLS, (listens, "", ""), strict=True), ("listen 80 ", f"listen 127.0.0.1:{plain} ")]
+    changes = [
+        *zip(_TLS, (listens, "", ""), strict=True),
+        ("listen 80 ", f"listen 127.0.0.1:{plain} "),
+        ("limit_conn chorale_addresses 100;", "limit_conn chorale_addresses 1000;"),
+    ]
     with tempfile.TemporaryDirectory(prefix="chorale-nginx-") as folder:
         text = placed(Path(folder), (ports, ports), changes)
         async with running(Path(folder), text, front.http):

@@ -10,12 +10,11 @@ import asyncio
 import itertools
 import os
 import random
-import shutil
 import statistics
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from contextlib import aclosing, asynccontextmanager, suppress
-from dataclasses import dataclass, replace
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import parse_qs, urlsplit
@@ -25,7 +24,7 @@ from websockets.asyncio.client import connect
 from websockets.asyncio.server import ServerConnection, serve
 from websockets.exceptions import ConnectionClosed
 
-from benchmarks import nginx_front
+from benchmarks.nginx_front import front_of, is_installed
 from benchmarks.outcome import Claim, Outcome, Row, screen, table, this_machine
 from benchmarks.resume_calls import cut_calls
 from benchmarks.resume_outcome import Compared, Received
@@ -81,16 +80,6 @@ def _port_of(transport: str, ports: Ports) -> int:
 CALL = "call"
 
 
-@asynccontextmanager
-async def _front(ports: Ports, nginx: bool) -> AsyncIterator[Ports]:
-    """Where clients connect: to the server, or to nginx before it."""
-    if not nginx:
-        yield ports
-        return
-    async with nginx_front.without_tls(nginx_front.Ports(ports.http, ports.grpc)) as front:
-        yield replace(ports, http=front.http, grpc=front.grpc)
-
-
 async def cut(
     transport: str,
     cuts: int,
@@ -106,7 +95,7 @@ async def cut(
         return await cut_calls(cuts, seed, deltas, tell)
     async with (
         serving(deltas, PACE_S, log_events=8_192) as ports,
-        _front(ports, nginx) as front,
+        front_of(ports, nginx) as front,
         CuttingRelay(_port_of(transport, front), random.Random(seed), most_bytes) as relay,
         RealtimeSocket.connect(f"http://127.0.0.1:{ports.http}") as observer,
     ):
@@ -148,7 +137,7 @@ async def latencies(transport: str, events: int, tries: int, seed: int = 0, ngin
     chance = random.Random(seed)
     async with (
         serving(DELTAS, 0.0, log_events=2 * events) as ports,
-        _front(ports, nginx) as front,
+        front_of(ports, nginx) as front,
         RealtimeSocket.connect(f"http://127.0.0.1:{ports.http}") as observer,
     ):
         cursor = Cursor()
@@ -253,8 +242,8 @@ def command(
         raise typer.BadParameter(f"There is no transport '{transport}'.")
     if nginx and transport == CALL:
         raise typer.BadParameter("The sound of calls does not pass nginx.")
-    if nginx and shutil.which("nginx") is None:
-        raise typer.BadParameter("nginx is not installed.")
+    if nginx:
+        is_installed()
     console, machine = screen(), this_machine()
     console.print(f"[dim]{machine}[/]")
     with console.status("cutting") as status:
