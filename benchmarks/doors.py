@@ -17,6 +17,7 @@ from typing import Annotated
 import typer
 
 from benchmarks.door_clients import DIRECT, DOORS, Client, Door
+from benchmarks.nginx_front import front_of, is_installed
 from benchmarks.outcome import Outcome, Row, screen, table, this_machine
 from benchmarks.resume_server import serving
 
@@ -28,7 +29,7 @@ PAUSE_S = 1.0
 
 
 async def measure(
-    door: Door, clients: int, asks: int, seed: int = 0, pause_s: float = PAUSE_S
+    door: Door, clients: int, asks: int, seed: int = 0, pause_s: float = PAUSE_S, nginx: bool = False
 ) -> list[float]:
     """Returns the seconds to the first word, of `asks` replies for each client."""
     took: list[float] = []
@@ -38,8 +39,12 @@ async def measure(
             await asyncio.sleep(chance.uniform(0, 2 * pause_s))
             took.append(await client.ask())
 
-    async with serving(DELTAS, PACE_S, 1_024, THINK_S) as ports, AsyncExitStack() as stack:
-        talking = [await stack.enter_async_context(door(ports)) for _ in range(clients)]
+    async with (
+        serving(DELTAS, PACE_S, 1_024, THINK_S) as ports,
+        front_of(ports, nginx) as front,
+        AsyncExitStack() as stack,
+    ):
+        talking = [await stack.enter_async_context(door(front)) for _ in range(clients)]
         await asyncio.gather(
             *(talk(client, random.Random(seed + number)) for number, client in enumerate(talking))
         )
@@ -47,20 +52,26 @@ async def measure(
 
 
 def rows(
-    doors: Sequence[str], clients: int, asks: int, seed: int, pause_s: float, tell: Callable[[str], None]
+    doors: Sequence[str],
+    clients: int,
+    asks: int,
+    seed: int,
+    pause_s: float,
+    tell: Callable[[str], None],
+    nginx: bool = False,
 ) -> list[Row]:
     """Measures each door, the dispatcher first."""
     found: list[Row] = []
     base_ms = (0.0, 0.0)
     for name in (DIRECT, *doors):
         tell(f"{name}, {clients} at a time")
-        took = asyncio.run(measure(DOORS[name], clients, asks, seed, pause_s))
+        took = asyncio.run(measure(DOORS[name], clients, asks, seed, pause_s, nginx))
         p50, p95 = (_quantile(took, percent) for percent in (50, 95))
         if name == DIRECT:
             base_ms = (p50, p95)
         found.append(
             {
-                "door": name,
+                "door": f"{name}, nginx" if nginx and name != DIRECT else name,
                 "clients": clients,
                 "replies": len(took),
                 "p50 ms": p50,
@@ -78,6 +89,7 @@ def command(
     asks: Annotated[
         int, typer.Option(min=2, help="Replies for each client; a single one gets ten times as many.")
     ] = 20,
+    nginx: Annotated[bool, typer.Option("--nginx", help="Through nginx, by configs/nginx.conf.")] = False,
     seed: Annotated[int, typer.Option(help="Where the pauses fall.")] = 0,
     json_file: Annotated[Path | None, typer.Option("--json", help="Where the figures go.")] = None,
 ) -> None:
@@ -87,19 +99,22 @@ def command(
     Examples:
       chorale bench doors                              every door, one client and a hundred; some minutes
       chorale bench doors --door grpc --clients 1      one of them, quick
+      chorale bench doors --nginx                      all of them behind nginx, which must be installed
     """
+    if nginx:
+        is_installed()
     names = [name for name in DOORS if name != DIRECT]
     chosen = door or names
     if unknown := [name for name in chosen if name not in names]:
         raise typer.BadParameter(f"There is no door '{unknown[0]}'. There are: {', '.join(names)}.")
     console, machine = screen(), this_machine()
     console.print(f"[dim]{machine}[/]")
-    outcome = Outcome("doors", {"clients": clients, "asks": asks, "seed": seed})
+    outcome = Outcome("doors", {"clients": clients, "asks": asks, "seed": seed, "nginx": nginx})
     for count in (int(one) for one in clients.split(",")):
         each = asks if count > 1 else asks * 10
         pause_s = PAUSE_S if count > 1 else PAUSE_S / 20
         with console.status("asking") as status:
-            found = rows(chosen, count, each, seed, pause_s, status.update)
+            found = rows(chosen, count, each, seed, pause_s, status.update, nginx)
         console.print(table(f"First word of a reply, {count} at a time", found))
         outcome.tables[f"{count} clients"] = found
     console.print(f"written to {os.path.relpath(outcome.write(json_file, machine))}")

@@ -24,11 +24,13 @@ from websockets.asyncio.client import connect
 from websockets.asyncio.server import ServerConnection, serve
 from websockets.exceptions import ConnectionClosed
 
+from benchmarks.nginx_front import front_of, is_installed
 from benchmarks.outcome import Claim, Outcome, Row, screen, table, this_machine
 from benchmarks.resume_calls import cut_calls
 from benchmarks.resume_outcome import Compared, Received
 from benchmarks.resume_rpc import by_connect, by_grpc, by_grpc_web
 from benchmarks.resume_server import PACE_S, CuttingRelay, Ports, serving
+from benchmarks.resume_sse import by_sse
 from orchestrator.clients.address import CallFailed, Event, ServerAway
 from orchestrator.clients.returning import Cursor
 from orchestrator.clients.text_socket import RealtimeSocket
@@ -67,6 +69,7 @@ TRANSPORTS: dict[str, Following] = {
     "grpc": by_grpc,
     "grpc-web": by_grpc_web,
     "connect": by_connect,
+    "sse": by_sse,
 }
 
 
@@ -84,13 +87,16 @@ async def cut(
     deltas: int = DELTAS,
     most_bytes: int = MOST_BYTES,
     tell: Callable[[int], None] = lambda cuts: None,
+    nginx: bool = False,
 ) -> Compared:
-    """Follows a session over connections that are cut `cuts` times, and compares."""
+    """Follows a session over connections that are cut `cuts` times, between the client and nginx if it is there, and
+    compares."""
     if transport == CALL:
         return await cut_calls(cuts, seed, deltas, tell)
     async with (
         serving(deltas, PACE_S, log_events=8_192) as ports,
-        CuttingRelay(_port_of(transport, ports), random.Random(seed), most_bytes) as relay,
+        front_of(ports, nginx) as front,
+        CuttingRelay(_port_of(transport, front), random.Random(seed), most_bytes) as relay,
         RealtimeSocket.connect(f"http://127.0.0.1:{ports.http}") as observer,
     ):
         cursor = Cursor()
@@ -126,11 +132,12 @@ class Latencies:
     round_trips: list[float]
 
 
-async def latencies(transport: str, events: int, tries: int, seed: int = 0) -> Latencies:
+async def latencies(transport: str, events: int, tries: int, seed: int = 0, nginx: bool = False) -> Latencies:
     """Measures returns to random places of a log of so many events."""
     chance = random.Random(seed)
     async with (
         serving(DELTAS, 0.0, log_events=2 * events) as ports,
+        front_of(ports, nginx) as front,
         RealtimeSocket.connect(f"http://127.0.0.1:{ports.http}") as observer,
     ):
         cursor = Cursor()
@@ -153,7 +160,7 @@ async def latencies(transport: str, events: int, tries: int, seed: int = 0) -> L
             async with connect(f"ws://127.0.0.1:{bare_port}/?after={len(texts)}", proxy=None) as idle:
                 for _ in range(tries):
                     cursor.last = chance.randrange(events)
-                    port = _port_of(transport, ports)
+                    port = _port_of(transport, front)
                     result.chorale.append(await _first_missed(TRANSPORTS[transport], port, cursor))
                     result.plain.append(await _first_of_list(bare_port, cursor.last))
                     result.round_trips.append(await (await idle.ping()))
@@ -217,6 +224,7 @@ def command(
     cuts: Annotated[int, typer.Option(min=1, help="How often the connection is cut.")] = 200,
     events: Annotated[int, typer.Option(min=100, help="How long the log is that is come back to.")] = 10_000,
     tries: Annotated[int, typer.Option(min=2, help="How often it is come back to.")] = 200,
+    nginx: Annotated[bool, typer.Option("--nginx", help="Through nginx, by configs/nginx.conf.")] = False,
     seed: Annotated[int, typer.Option(help="Where the cuts fall.")] = 0,
     json_file: Annotated[Path | None, typer.Option("--json", help="Where the figures go.")] = None,
 ) -> None:
@@ -227,19 +235,24 @@ def command(
       chorale bench resume                            200 cuts, then 200 returns to a log of 10,000 events
       chorale bench resume --cuts 20 --events 1000 --tries 20   small and quick
       chorale bench resume --transport call           spoken replies over calls; some minutes
-      chorale bench resume --transport grpc           over gRPC; also grpc-web and connect
+      chorale bench resume --transport grpc           over gRPC; also grpc-web, connect and sse
+      chorale bench resume --nginx                    through nginx, which must be installed
     """
     if transport not in (*TRANSPORTS, CALL):
         raise typer.BadParameter(f"There is no transport '{transport}'.")
+    if nginx and transport == CALL:
+        raise typer.BadParameter("The sound of calls does not pass nginx.")
+    if nginx:
+        is_installed()
     console, machine = screen(), this_machine()
     console.print(f"[dim]{machine}[/]")
     with console.status("cutting") as status:
         found = asyncio.run(
-            cut(transport, cuts, seed, tell=lambda done: status.update(f"{done} of {cuts} cuts"))
+            cut(transport, cuts, seed, tell=lambda done: status.update(f"{done} of {cuts} cuts"), nginx=nginx)
         )
     compared: list[Row] = [
         {
-            "transport": transport,
+            "transport": f"{transport}, nginx" if nginx else transport,
             "cuts": found.cuts,
             "connections": found.connections,
             "events": found.events,
@@ -253,14 +266,21 @@ def command(
     console.print(table("Cut in the middle of replies", compared))
     outcome = Outcome(
         "resume",
-        {"transport": transport, "cuts": cuts, "events": events, "tries": tries, "seed": seed},
+        {
+            "transport": transport,
+            "cuts": cuts,
+            "events": events,
+            "tries": tries,
+            "seed": seed,
+            "nginx": nginx,
+        },
         tables={"cuts": compared},
     )
     whole = "what was received is the unbroken run, byte for byte"
     outcome.claims.append(Claim(whole, found.is_equal, found.cuts))
     if transport != CALL:
         with console.status(f"coming back to a log of {events} events"):
-            took = asyncio.run(latencies(transport, events, tries, seed))
+            took = asyncio.run(latencies(transport, events, tries, seed, nginx))
         rows: list[Row] = [
             {"first missed event": name, "p50 ms": _quantile(values, 50), "p95 ms": _quantile(values, 95)}
             for name, values in (

@@ -27,10 +27,12 @@ from orchestrator.settings.parts import registry_settings
 from orchestrator.transports.auth import Gate, SecretBook
 from orchestrator.transports.entrance import Entrance
 from orchestrator.transports.http import make_app
+from orchestrator.transports.proxies import Proxies
 from orchestrator.transports.routes import Doors, ServiceCondition, WorkerCondition
 from orchestrator.transports.rpc.door import GrpcOptions, RpcDoor
 from orchestrator.transports.rpc.grpc_server import GrpcServer
 from orchestrator.transports.server import ServerOptions, listen, make_server
+from orchestrator.transports.sessions_http import EventsDoor
 from orchestrator.transports.webrtc import CallDoor
 from orchestrator.transports.websocket import WebSocketDoor
 from orchestrator.workers.voice_activity import VoiceActivity
@@ -155,7 +157,9 @@ async def serving(deltas: int, pace_s: float, log_events: int, think_s: float = 
     calls = CallDoor(registry, clock=clock)
     door = WebSocketDoor(registry, entrance, 1_000)
     streams = RpcDoor(1_000)
-    rpc = GrpcServer(GrpcOptions(), streams, entrance, registry, _Ready())
+    believed = Proxies(["127.0.0.1"])
+    rpc = GrpcServer(GrpcOptions(), streams, entrance, registry, _Ready(), None, believed)
+    events = EventsDoor(registry, entrance, 1_000)
     doors = Doors(
         entrance,
         door,
@@ -166,7 +170,9 @@ async def serving(deltas: int, pace_s: float, log_events: int, think_s: float = 
         clock,
         directory=registry,
         dispatcher=dispatcher,
+        proxies=believed,
         rpc=streams,
+        events=events,
     )
     server = make_server(make_app(doors, {}), ServerOptions())
     sockets = listen("127.0.0.1", 0)

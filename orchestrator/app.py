@@ -5,6 +5,7 @@ import logging
 import os
 import signal
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from orchestrator.clock import US_PER_S, MonotonicClock
@@ -26,11 +27,13 @@ from orchestrator.settings.parts import (
     costs,
     grpc_options,
     limit_settings,
+    openai,
     rate,
     recording_settings,
     registry_settings,
     scheduler,
     server_options,
+    stream_settings,
     url_of,
 )
 from orchestrator.settings.watching import ServerParts, make_telemetry, watch_server
@@ -44,6 +47,7 @@ from orchestrator.transports.proxies import Proxies
 from orchestrator.transports.routes import Doors, ServiceCondition, WorkerCondition
 from orchestrator.transports.rpc.door import RpcDoor
 from orchestrator.transports.server import listen, make_server
+from orchestrator.transports.sessions_http import EventsDoor
 from orchestrator.transports.webrtc import CallDoor
 from orchestrator.transports.websocket import WebSocketDoor
 from orchestrator.workers.pool import Progress, WorkerPool
@@ -125,6 +129,8 @@ class Application:
         self.grpc_port: int | None = None
         """Where gRPC is spoken, once it is."""
         self._calls = CallDoor(self._registry, call_settings(settings), clock)
+        self._events = EventsDoor(self._registry, self._entrance, server.max_links, stream_settings(settings))
+        self._openai = openai(settings, self._dispatcher, clock)
         doors = Doors(
             self._entrance,
             self._links,
@@ -139,8 +145,13 @@ class Application:
             self._dispatcher,
             Proxies(server.proxies),
             self._streams,
+            events=self._events,
+            openai=self._openai,
+            compression=server.compression,
         )
-        self._server = make_server(make_app(doors, read_page()), server_options(server))
+        self._server = make_server(
+            make_app(doors, read_page(packs=server.compression)), server_options(server)
+        )
         self.inventory = Inventory()
         """The server's buffers; empty without telemetry."""
         if self._telemetry is not None:
@@ -153,6 +164,8 @@ class Application:
                 secrets,
                 self._recorder,
                 self._streams,
+                self._events,
+                self._openai.errands,
             )
             self.inventory = watch_server(self._telemetry, parts, settings)
         self._keys: KeyWatch | None = None
@@ -164,7 +177,7 @@ class Application:
                 server.key_poll_s,
                 self._use_quotas,
                 self._withdraw,
-                output_tokens,
+                partial(read_key_file, output_tokens=output_tokens),
             )
         self._stop = asyncio.Event()
         self._hurry = asyncio.Event()
@@ -306,18 +319,20 @@ class Application:
         self._entrance.close()
         drain_s = self._settings.server.drain_s
         log.info("draining", extra={"sessions": len(self._registry), "within_s": drain_s})
-        await self._unless_hurried(self._registry.drain(drain_s), drain_s + 1)
+        done = asyncio.gather(self._registry.drain(drain_s), self._openai.errands.wait_empty())
+        await self._unless_hurried(done, drain_s + 1)
 
     async def _end(self, serving: "asyncio.Task[None]", working: "asyncio.Task[None]") -> None:
         """Closes links, calls and workers, then the port, then what is written. Every step is bounded, and steps that
         wait for different parties wait side by side: docs/operations.md says for how long in all."""
         self._links.close(1001, SHUTTING_DOWN)
         self._streams.close()
+        self._events.close(1001, SHUTTING_DOWN)
+        self._openai.close()
         await self._within(self._registry.close(), _SESSIONS_END_WITHIN_S)
         ending: list[Awaitable[None]] = [
             self._within(self._calls.close(), _PARTS_END_WITHIN_S),
-            self._unless_hurried(self._links.wait_empty(), _PARTS_END_WITHIN_S),
-            self._unless_hurried(self._streams.wait_empty(), _PARTS_END_WITHIN_S),
+            self._unless_hurried(self._links_end(), _PARTS_END_WITHIN_S),
             self._unless_hurried(self._stop_workers(working), _PARTS_END_WITHIN_S),
         ]
         if self._grpc is not None:
@@ -341,6 +356,9 @@ class Application:
             "stopped",
             extra={"loop_lag_p99_ms": round(lag.p99_ms, 1), "worst_ms": round(lag.worst_ever_ms, 1)},
         )
+
+    async def _links_end(self) -> None:
+        await asyncio.gather(self._links.wait_empty(), self._streams.wait_empty(), self._events.wait_empty())
 
     async def _stop_workers(self, working: "asyncio.Task[None]") -> None:
         """Lets running jobs end and every process go. Cancelling it leaves the rest to `working`."""

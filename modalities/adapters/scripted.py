@@ -284,6 +284,10 @@ class ScriptedUnderstander:
         self._script = script or UnderstanderScript()
         self._embedder = ScriptedEmbedder(EmbedderScript(self._script.dimensions))
 
+    @property
+    def embedder(self) -> ScriptedEmbedder:
+        return self._embedder
+
     def understand(self, texts: Sequence[str]) -> list[Understanding]:
         vectors = self._embedder.embed(texts)
         return [self._understanding(text, vector) for text, vector in zip(texts, vectors, strict=True)]

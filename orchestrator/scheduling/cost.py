@@ -1,7 +1,8 @@
 """What a job uses of its tenant's quotas: estimated and reserved before it is queued, put right at its end.
 
 A final recognition costs the sound that it hears; a reply costs one request, what the model reads and what it may
-write. Drafts, scores, understanding and speech cost nothing: the server makes them for itself.
+write. Drafts, scores, understanding and speech cost nothing: the server makes them for itself. Who asks for such work
+alone asks for a request (`Costs.request`).
 """
 
 from collections import deque
@@ -59,6 +60,16 @@ class Costs:
                     job = structs.replace(job, work=structs.replace(work, max_tokens=written))
         hold = self._limits.reserve(tenant, job.tier, needs, now) if needs else None
         return hold if isinstance(hold, Refusal) else Charge(job, hold, read_bytes)
+
+    def request(self, tenant: str, tier: int, now: int) -> Refusal | None:
+        """Books one request for work that costs nothing by itself; says when there is room for it where there is
+        none."""
+        hold = self._limits.reserve(tenant, tier, {Resource.REQUESTS: 1}, now)
+        if isinstance(hold, Refusal):
+            return hold
+        if hold is not None:
+            hold.settle({}, now)
+        return None
 
     def settle(self, charge: "Charge", report: Report | None, written: int, now: int) -> None:
         """Books what a job has used, once: its last report says it. Without one (it was taken back) a reply that had

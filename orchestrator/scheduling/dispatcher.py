@@ -114,10 +114,14 @@ class Dispatcher:
         if session_id in self._listeners:
             self._scheduler.reprioritise(session_id, self._clock.now_us())
 
+    def book(self, tenant: str, tier: int) -> Refusal | None:
+        """Puts one request on a tenant's account, for work that costs nothing by itself (`Costs.request`)."""
+        return None if self._costs is None else self._costs.request(tenant, tier, self._clock.now_us())
+
     def submit(self, job: Job, turn: int = 0) -> None:
-        """Queues a job of a session's `turn` (for telemetry). Never waits: a refusal arrives as `Failed` with
-        ``rate_limit_exceeded`` and a retry time, or with ``worker_failed`` where nobody can do such work. A speculative
-        job that would make others wait is refused too; that is no overload, and counts for none.
+        """Queues a job of a session's `turn` (for telemetry; `NO_TURN`: of a request). Never waits: a refusal arrives
+        as `Failed` with ``rate_limit_exceeded`` and a retry time, or with ``worker_failed`` where nobody can do such
+        work. A speculative job that would make others wait is refused too; that is no overload, and counts for none.
 
         Raises `InvalidState` where nobody listens for the job's session.
         """

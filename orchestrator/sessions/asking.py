@@ -77,6 +77,7 @@ def reply_work(
         tool_choice=_choice(view.tool_choice if params.tool_choice is None else params.tool_choice),
         max_tokens=None if limit == "inf" else limit,
         cache_key=cache_key,
+        whole=view.truncation == "disabled",
     )
 
 

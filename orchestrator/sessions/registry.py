@@ -36,11 +36,20 @@ KEY_WITHDRAWN = "The key has been withdrawn."
 _SESSIONS_A_STEP = 64
 _TENANT_RETRY_S = 5.0
 
+_CHOSEN_LENGTH = 32
+"""Of what proxies choose (`SessionRequest.session_id`); our own are shorter."""
+
 _NOBODYS = session_secret()
 
 
 def _digest(secret: str) -> bytes:
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).digest()
+
+
+def _call_prefix(session_id: str) -> str:
+    """Returns what a call's id begins with: what a proxy has chosen for the session, so that it finds the call too."""
+    chosen = session_id.removeprefix("sess_")
+    return f"rtc_{chosen}" if len(chosen) == _CHOSEN_LENGTH else "rtc"
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +178,7 @@ class Registry:
         runner = self.open(request, LinkKind.CALL) if session is None else self._living(session)
         if runner.call_id is not None:
             self._calls.pop(runner.call_id, None)
-        runner.call_id = random_id("rtc")
+        runner.call_id = random_id(_call_prefix(runner.id))
         self._calls[runner.call_id] = runner
         return runner.call_id, runner
 
@@ -220,7 +229,9 @@ class Registry:
 
     def _make(self, request: SessionRequest) -> SessionRunner:
         settings = self._settings
-        session_id = random_id("sess")
+        session_id = request.session_id
+        if session_id is None or session_id in self._sessions:
+            session_id = random_id("sess")
         expires_at = int(time.time()) + settings.rules.max_session_us // US_PER_S
         view = initial(session_id, request.model, expires_at, settings.defaults, request.initial)
         runner = SessionRunner(

@@ -1,15 +1,17 @@
 """The configuration as the parts of the server want it: each in its own words and units."""
 
 from collections.abc import Mapping
+from pathlib import Path
 
 from orchestrator.buffers.input_queue import QueueBounds
-from orchestrator.clock import ms, seconds
+from orchestrator.clock import Clock, ms, seconds
 from orchestrator.flow.policies import LimitSettings
 from orchestrator.flow.tenants import Quotas, TenantLimits
 from orchestrator.flow.watermark import AdaptiveWatermark, FixedWatermark, Watermark, target_us
 from orchestrator.recording.recorder import RecordingSettings
 from orchestrator.recording.writer import Room
 from orchestrator.scheduling.cost import Costs
+from orchestrator.scheduling.dispatcher import Dispatcher
 from orchestrator.scheduling.job import Tier
 from orchestrator.scheduling.kinds import KINDS
 from orchestrator.scheduling.scheduler import Scheduler
@@ -18,11 +20,14 @@ from orchestrator.sessions.registry import RegistrySettings
 from orchestrator.sessions.rules import DEFAULT_INSTRUCTIONS, SessionRules
 from orchestrator.settings.agreement import consistency_rules
 from orchestrator.settings.quotas import quotas_of
-from orchestrator.settings.schema import Flow, IceServer, Server, Settings
+from orchestrator.settings.schema import Flow, IceServer, Server, Settings, Worker
 from orchestrator.transports import call
+from orchestrator.transports.errand import Errands
+from orchestrator.transports.openai_door import HttpLimits, OpenAi
 from orchestrator.transports.pace import Rate
 from orchestrator.transports.rpc.door import GrpcOptions
 from orchestrator.transports.server import ServerOptions
+from orchestrator.transports.sse_link import StreamSettings
 from orchestrator.wire.session import Session
 
 MODEL = "chorale"
@@ -118,6 +123,25 @@ def tenant_limits(settings: Settings, own: Mapping[str, Quotas]) -> TenantLimits
     return TenantLimits(by_tier, own, limits.max_tenants)
 
 
+def openai(settings: Settings, dispatcher: Dispatcher, clock: Clock) -> OpenAi:
+    """Returns what the OpenAI HTTP API answers with: the models by the names that the configuration gives them."""
+    best = settings.server.batch_tier
+    errands = Errands(dispatcher, clock, None if best is None else Tier[best.upper()])
+    models: dict[WorkKind, str] = {
+        role: _model_name(worker) for role, worker in settings.workers.by_role().items()
+    }
+    limits = HttpLimits(settings.http.max_upload_bytes, settings.http.max_audio_s)
+    return OpenAi(errands, models, limits)
+
+
+def _model_name(worker: Worker) -> str:
+    """Returns what a model is called: a file or folder by its own name, without the place where it lies."""
+    named = worker.model or worker.options.get("model")
+    if not isinstance(named, str) or not named:
+        return worker.engine
+    return Path(named).name if Path(named).is_absolute() or named.startswith(".") else named
+
+
 def call_settings(settings: Settings) -> call.CallSettings:
     """Returns how calls are made."""
     calls = settings.calls
@@ -126,6 +150,7 @@ def call_settings(settings: Settings) -> call.CallSettings:
         ice_timeout_s=calls.ice_timeout_s,
         public_addresses=calls.public_addresses,
         rate=rate(settings),
+        max_connecting=calls.max_connecting,
     )
 
 
@@ -155,6 +180,11 @@ def grpc_options(server: Server) -> GrpcOptions | None:
         certificate=server.tls.cert if server.tls else None,
         certificate_key=server.tls.key if server.tls else None,
     )
+
+
+def stream_settings(settings: Settings) -> StreamSettings:
+    """Returns how server-sent events are kept."""
+    return StreamSettings(settings.http.heartbeat_s, settings.http.retry_ms)
 
 
 def rate(settings: Settings) -> Rate:

@@ -23,8 +23,10 @@ from orchestrator.settings.schema import Settings
 from orchestrator.telemetry.options import LanguageModel, TelemetrySettings
 from orchestrator.transports.auth import MAX_INITIAL_BYTES, SecretBook
 from orchestrator.transports.call import MAX_UNREAD, MAX_UNREAD_BYTES
+from orchestrator.transports.errand import MOST_ERRANDS, Errands
 from orchestrator.transports.outbox import MAX_TOLD, MAX_TOLD_BYTES
 from orchestrator.transports.rpc.door import RpcDoor
+from orchestrator.transports.sessions_http import EventsDoor
 from orchestrator.transports.webrtc import CallDoor
 from orchestrator.transports.websocket import WebSocketDoor
 from orchestrator.workers.pool import WorkerPool
@@ -47,6 +49,8 @@ class ServerParts:
     secrets: SecretBook
     recorder: SessionRecorder | None
     streams: RpcDoor | None = None
+    events: EventsDoor | None = None
+    errands: Errands | None = None
 
 
 def telemetry_settings(settings: Settings) -> TelemetrySettings:
@@ -100,6 +104,17 @@ def watch_server(telemetry: "Telemetry", parts: ServerParts, settings: Settings)
     buffers.register_held(
         inventory, "told", lambda: _told(parts), most_links * MAX_TOLD, most_links * MAX_TOLD_BYTES
     )
+    if (streams := parts.events) is not None:
+        buffers.register_held(inventory, "streams", lambda: (streams.links, 0, 0), server.max_links, 0)
+        buffers.register_held(
+            inventory,
+            "streams_told",
+            streams.told,
+            server.max_links * MAX_TOLD,
+            server.max_links * MAX_TOLD_BYTES,
+        )
+    if (errands := parts.errands) is not None:
+        buffers.register_held(inventory, "errands", lambda: (len(errands), 0, 0), MOST_ERRANDS, 0)
     most_calls = server.max_sessions
     buffers.register_held(
         inventory, "call_events", parts.calls.unread, most_calls * MAX_UNREAD, most_calls * MAX_UNREAD_BYTES

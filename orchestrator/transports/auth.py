@@ -16,6 +16,7 @@ from orchestrator.flow.tenants import BOUNDLESS, Allowance, Quotas
 from orchestrator.ids import random_bytes
 from orchestrator.scheduling.job import Tier
 from orchestrator.sessions.links import SessionRequest
+from orchestrator.transports.proxies import caller
 from orchestrator.transports.signed_secret import (
     NO_CONFIG,
     NONCE_BYTES,
@@ -53,7 +54,7 @@ class Principal:
     def request(
         self, model: str | None, initial: bytes | None, traceparent: str | None = None
     ) -> SessionRequest:
-        """Returns what opens a session for it."""
+        """Returns what opens a session for it, by the request that is being answered."""
         return SessionRequest(
             self.tenant,
             self.tier,
@@ -62,6 +63,7 @@ class Principal:
             traceparent,
             key_id=self.key_id,
             allowance=self.allowance,
+            session_id=caller().session_id,
         )
 
 

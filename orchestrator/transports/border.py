@@ -23,6 +23,9 @@ log = logging.getLogger(__name__)
 MAX_BODY_BYTES = 512 * 1024
 """An offer or a session part is a few kilobytes; instructions may be longer."""
 
+BODY_LIMIT = "chorale.body_limit"
+"""Where in the scope a route says how large a body it takes, once it knows who sends it."""
+
 _SHOWN_BYTES = 256
 _API = ("/v1/", "/chorale.", "/openapi.json")
 _QUIET = ("/healthz", "/readyz", "/metrics")
@@ -116,8 +119,9 @@ class _Crossing:
     async def receive(self) -> Message:
         message = await self._receive()
         self._received += len(message.get("body", b""))
-        if self._received > MAX_BODY_BYTES:
-            raise HTTPException(413, f"The body is larger than {MAX_BODY_BYTES} bytes.")
+        most = self._scope.get(BODY_LIMIT, MAX_BODY_BYTES)
+        if self._received > most:
+            raise HTTPException(413, f"The body is larger than {most} bytes.")
         return message
 
     async def send(self, message: Message) -> None:

@@ -68,8 +68,9 @@ class CallSettings:
 
     `ice_timeout_s`: a call that is not connected by then is given up. `host_addresses`: which of this machine's
     addresses to offer; None is all. `public_addresses`: under which they are reached from outside, where a router maps
-    them one to one. `playout_s`: sound of the session that may wait to be played. `rate`: of
-    events; over it they are read more slowly, and what is unread is bounded.
+    them one to one. `playout_s`: sound of the session that may wait to be played. `max_connecting`: calls that are not
+    connected yet, at one time; None is any number. `rate`: of events; over it they are read more slowly, and what is
+    unread is bounded.
     """
 
     ice_servers: tuple[IceServer, ...] = ()
@@ -77,6 +78,7 @@ class CallSettings:
     host_addresses: tuple[str, ...] | None = None
     public_addresses: tuple[str, ...] = ()
     playout_s: float = 120.0
+    max_connecting: int | None = None
     receive: ReceiveSettings = field(default_factory=ReceiveSettings)
     rate: Rate = field(default_factory=Rate)
 

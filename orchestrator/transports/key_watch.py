@@ -44,15 +44,15 @@ class KeyWatch:
         poll_s: float,
         on_ring: Callable[[KeyRing], None] = lambda ring: None,
         on_gone: Callable[[frozenset[str]], None] = lambda key_ids: None,
-        output_tokens: int = 0,
+        read: Callable[[Path], KeyRing] = read_key_file,
     ) -> None:
-        """The entrance has the keys of the file as it is now; `output_tokens` as in `read_key_file`."""
+        """The entrance has the keys of the file as it is now. `read` reads it, or raises `ConfigError`."""
         self._path = path
         self._entrance = entrance
         self._poll_s = poll_s
-        self._output_tokens = output_tokens
         self._on_ring = on_ring
         self._on_gone = on_gone
+        self._read_file = read
         self._applied = signature_of(path)
         """The file that was read last, whatever came of it."""
         self._seen = self._applied
@@ -67,7 +67,8 @@ class KeyWatch:
         """Looks until it is cancelled. A task border: a fault of ours in one look is logged, and the next one comes."""
         while True:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._asked.wait(), self._poll_s)
+                async with asyncio.timeout(self._poll_s):  # wait_for can swallow a cancellation
+                    await self._asked.wait()
             at_once = self._asked.is_set()
             self._asked.clear()
             try:
@@ -88,7 +89,7 @@ class KeyWatch:
     async def _read(self, signature: Signature) -> None:
         self._applied = signature
         try:
-            ring = await asyncio.to_thread(read_key_file, self._path, self._output_tokens)
+            ring = await asyncio.to_thread(self._read_file, self._path)
         except ConfigError as error:
             log.error("the key file is not taken, the keys before it stay: %s", error)
             return

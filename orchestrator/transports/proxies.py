@@ -5,6 +5,7 @@ is none of theirs is who asked. Everything left of it anybody may have written.
 """
 
 import contextlib
+import re
 from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -12,6 +13,10 @@ from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 
 from starlette.datastructures import Headers
 
+NEW_SESSION_HEADER = "chorale-new-session"
+"""By which a proxy names the session that a request may open: 32 hexadecimal digits, as nginx numbers requests."""
+
+_WANTED = re.compile(r"[0-9a-f]{32}")
 _FORWARDED = ("x-forwarded-for", "forwarded", "x-real-ip")
 _MOST_HOPS = 16
 _SCHEMES = {"http": ("http", "ws"), "https": ("https", "wss")}
@@ -20,11 +25,13 @@ _SCHEMES = {"http": ("http", "ws"), "https": ("https", "wss")}
 @dataclass(frozen=True, slots=True)
 class Caller:
     """Who sent a request. `address`: "" where it is not known. `by_proxy`: a known proxy passed it on. `hidden`: a
-    proxy passed it on that is not known, so that `address` may be anybody's."""
+    proxy passed it on that is not known, so that `address` may be anybody's. `session_id`: what a known proxy wants a
+    session to be called that is opened now, so that it finds the way back to it."""
 
     address: str = ""
     by_proxy: bool = False
     hidden: bool = False
+    session_id: str | None = None
 
     @property
     def is_local(self) -> bool:
@@ -80,7 +87,9 @@ class Proxies:
             shown = str(known)
             if not self._knows(known):
                 break
-        return Caller(shown, by_proxy=True)
+        wanted = headers.get(NEW_SESSION_HEADER, "")
+        session_id = f"sess_{wanted}" if _WANTED.fullmatch(wanted) else None
+        return Caller(shown, by_proxy=True, session_id=session_id)
 
     def scheme_of(self, peer: str | None, headers: Headers, scheme: str) -> str:
         """Returns by which scheme the client asks: what a known proxy says, else the connection's own."""

@@ -20,14 +20,16 @@ from orchestrator.observability import logs
 from orchestrator.observability.instrument import Requests
 from orchestrator.scheduling.dispatcher import Dispatcher
 from orchestrator.sessions.links import SessionDirectory, SessionPort, SessionRequest
-from orchestrator.transports import partial, rejoining
+from orchestrator.transports import partial, rejoining, sessions_http
 from orchestrator.transports.auth import MAX_INITIAL_BYTES
 from orchestrator.transports.border import MAX_BODY_BYTES
 from orchestrator.transports.entrance import Entrance
+from orchestrator.transports.openai_door import OpenAi
 from orchestrator.transports.proxies import Proxies
 from orchestrator.transports.refusals import NO_CACHE, Refusal, ShuttingDown
 from orchestrator.transports.rejoining import Back
 from orchestrator.transports.rpc.door import RpcDoor
+from orchestrator.transports.sessions_http import EventsDoor
 from orchestrator.transports.signed_secret import MAX_USES
 from orchestrator.transports.websocket import WebSocketDoor
 from orchestrator.wire import update
@@ -104,7 +106,8 @@ class Doors:
     """What the routes stand before. `defaults` is the server's own session, `max_session_s` how long one lives.
     `metrics` is None where none are served; `requests` is told of every HTTP request. `directory` and `dispatcher` are
     for doors that open sessions, or have work done, by themselves; without them those are not there. `proxies` are
-    those whose word about who asks is taken; None: nobody's."""
+    those whose word about who asks is taken; None: nobody's. `events` lets readers of server-sent events in; `openai`
+    is what the routes of that API share. `compression`: whether answers may be compressed."""
 
     entrance: Entrance
     websocket: WebSocketDoor
@@ -119,6 +122,9 @@ class Doors:
     dispatcher: Dispatcher | None = None
     proxies: Proxies | None = None
     rpc: RpcDoor | None = None
+    events: EventsDoor | None = None
+    openai: OpenAi | None = None
+    compression: bool = True
 
 
 class ExpiresAfter(BaseModel):
@@ -166,7 +172,7 @@ class Routes:
             raise Refusal(
                 403, "insufficient_permissions", "A client secret cannot make client secrets; use an API key."
             )
-        initial = None if asked.session is None else _encoded(asked.session)
+        initial = None if asked.session is None else partial.encoded(asked.session)
         if initial is not None and len(initial) > MAX_INITIAL_BYTES:
             raise WireError(
                 "invalid_value", f"The session is larger than {MAX_INITIAL_BYTES} bytes.", "session"
@@ -251,19 +257,14 @@ def register(app: FastAPI, doors: Doors) -> None:
     app.add_api_route("/v1/realtime/client_secrets", routes.client_secrets, methods=["POST"])
     app.add_api_route(CALLS, routes.calls, methods=["POST"])
     app.add_api_route(CALLS + "/{call_id}/hangup", routes.hang_up, methods=["POST"])
-    app.add_api_route("/healthz", routes.healthz, methods=READ)
-    app.add_api_route("/readyz", routes.readyz, methods=READ)
+    for path, tell in (("/healthz", routes.healthz), ("/readyz", routes.readyz)):
+        app.add_api_route(path, tell, methods=["GET"])
+        app.add_api_route(path, tell, methods=["HEAD"], include_in_schema=False)
     if doors.metrics is not None:
         app.add_api_route("/metrics", routes.metrics, methods=READ)
     app.add_api_websocket_route("/v1/realtime", doors.websocket.serve)
-
-
-def _encoded(session: dict[str, object]) -> bytes:
-    """Returns the session as JSON. Raises `WireError` on half a surrogate pair: JSON can write it, UTF-8 cannot."""
-    try:
-        return msgspec.json.encode(session)
-    except UnicodeEncodeError:
-        raise WireError("invalid_json", "The session holds text that is no Unicode.", "session") from None
+    if doors.events is not None:
+        sessions_http.register(app, doors.events)
 
 
 async def _read_offer(request: Request) -> tuple[str, bytes | None]:

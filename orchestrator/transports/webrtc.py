@@ -11,6 +11,7 @@ from orchestrator.transports.call import Call, CallSettings
 from orchestrator.transports.offers import Offer, read_offer
 from orchestrator.transports.rejoining import Back
 
+_RETRY_AFTER_S = 2.0
 RETURN_AFTER_S = 1.0
 """When a second call to one session may be tried, while the first is being answered."""
 
@@ -29,6 +30,7 @@ class CallDoor:
         self._settings = settings or CallSettings()
         self._clock = clock or MonotonicClock()
         self._calls: dict[str, Call] = {}
+        self._callers: dict[str, str] = {}  # whose each call is
         self._returning: set[str] = set()
 
     @property
@@ -56,6 +58,7 @@ class CallDoor:
         """Opens a call, to a session of its own or `back` to one: returns its id and the answer. Raises `WireError` on
         a bad offer, `Overloaded`, `SessionClosed`; then, and when cancelled, nothing of the call is left."""
         offer = read_offer(offer_sdp)
+        self._check_room(request)
         with self._one_return(back):
             return await self._answer(offer, request, back)
 
@@ -63,6 +66,7 @@ class CallDoor:
         call_id, session = self._directory.open_call(request, None if back is None else back.session)
         call = Call(call_id, session, offer, self._settings, self._clock, self._gone, back, self._settle)
         self._calls[call_id] = call
+        self._callers[call_id] = request.tenant
         try:
             return call_id, await call.answer()
         except BaseException:
@@ -80,6 +84,19 @@ class CallDoor:
     async def close(self) -> None:
         """Ends every call; returns when they are gone."""
         await asyncio.gather(*(call.close("the server is closing") for call in tuple(self._calls.values())))
+
+    def _check_room(self, request: SessionRequest) -> None:
+        """Raises `Overloaded` where too many calls are being connected, each of which has sockets and a session. A
+        tenant may take a quarter of the places; without keys all are one tenant, and it may take all."""
+        most = self._settings.max_connecting
+        if most is None:
+            return
+        connecting = [self._callers[id] for id, call in self._calls.items() if not call.was_connected]
+        if len(connecting) >= most:
+            raise Overloaded("too many calls are being connected", _RETRY_AFTER_S)
+        mine = connecting.count(request.tenant)
+        if request.key_id and mine >= max(1, most // 4):
+            raise Overloaded("too many calls of this key's tenant are being connected", _RETRY_AFTER_S, True)
 
     @contextlib.contextmanager
     def _one_return(self, back: Back | None) -> Iterator[None]:
@@ -103,5 +120,6 @@ class CallDoor:
 
     def _gone(self, call: Call) -> None:
         self._calls.pop(call.id, None)
+        self._callers.pop(call.id, None)
         if not call.was_connected and call.opened_session:
             self._directory.end(call.session, "the call never connected")

@@ -21,6 +21,18 @@ def test_every_door_brings_every_reply(door: str) -> None:
     assert all(one > 0 for one in took)
 
 
+@pytest.mark.needs("nginx")
+@pytest.mark.parametrize("door", [one for one in DOORS if one != DIRECT])
+def test_every_door_brings_every_reply_behind_nginx(door: str) -> None:
+    """As without it."""
+
+    async def main() -> list[float]:
+        async with asyncio.timeout(60):
+            return await measure(DOORS[door], 2, 3, pause_s=0.01, nginx=True)
+
+    assert len(asyncio.run(main())) == 6
+
+
 def test_doors_are_shown_beside_the_dispatcher() -> None:
     """It comes first, with nothing added; a door has what it took beyond it."""
     told: list[str] = []

@@ -229,3 +229,16 @@ def test_costs_without_quotas_of_replies_tell_nothing() -> None:
     assert _costs({AUDIO: 9}).with_limits(replied, "t", Tier.GOLD, 0) is replied
     untouched = _costs({TOKENS: 7}).with_limits(replied, "nobody yet", Tier.GOLD, 0)
     assert [(one.remaining, one.reset_s) for one in untouched.limits] == [(7, 0.0)]
+
+
+def test_costs_of_a_request_are_booked_at_once() -> None:
+    """Work that costs nothing by itself costs a request where somebody asks for it alone; the next one waits."""
+    costs = _costs({REQUESTS: 1, TOKENS: 10})
+    assert costs.request("t", Tier.GOLD, 0) is None
+    assert _held(costs, REQUESTS).reserved == 1
+    refusal = costs.request("t", Tier.GOLD, 1)
+    assert isinstance(refusal, Refusal)
+    assert refusal.reason is RefusalReason.TENANT
+    assert refusal.retry_after_s > 0
+    assert costs.request("other", Tier.GOLD, 1) is None
+    assert _costs({TOKENS: 10}).request("t", Tier.GOLD, 0) is None

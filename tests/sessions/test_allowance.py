@@ -78,3 +78,23 @@ def test_registry_ends_the_sessions_of_a_withdrawn_key() -> None:
         assert house.registry.by_id(stays.id, stays.secret, None) is stays
 
     in_house(test)
+
+
+def test_registry_names_a_session_as_a_proxy_wants_it_once() -> None:
+    """The session and its calls carry the chosen part; a second of the name gets its own, and no call is guessed."""
+
+    async def test(house: House) -> None:
+        wanted = replace(ASK, session_id="sess_" + "0a" * 16)
+        call_id, call = house.registry.open_call(wanted)
+        assert call.id == wanted.session_id
+        assert call_id.startswith("rtc_" + "0a" * 16 + "_")
+        assert len(call_id) > 50
+        other = house.registry.open(wanted, LinkKind.WEBSOCKET)
+        assert other.id != wanted.session_id
+        again, _ = house.registry.open_call(ASK, call)
+        assert again.startswith("rtc_" + "0a" * 16 + "_")
+        assert again != call_id
+        plain, _ = house.registry.open_call(ASK)
+        assert len(plain) < 30
+
+    in_house(test)

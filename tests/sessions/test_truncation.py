@@ -101,3 +101,15 @@ def test_session_that_may_leave_nothing_out_still_answers_speech_with_a_failure(
     talk.transcribed("Hello.")
     talk.wait(5_000)
     assert [event["response"]["status"] for event in talk.all("response.done")] == ["failed"]
+
+
+def test_a_model_is_told_that_nothing_may_be_left_out() -> None:
+    """Its own context may be smaller than what a session counts with: it refuses then, and does not shorten."""
+    for truncation, whole in (("auto", False), (retention(0.5), False), ("disabled", True)):
+        talk = Talk()
+        talk.update(truncation=truncation, output_modalities=["text"])
+        talk.typed("Hello")
+        talk.client("response.create")
+        work = talk.jobs[talk.reply_job()].work
+        assert isinstance(work, Reply)
+        assert work.whole is whole

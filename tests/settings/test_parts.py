@@ -2,20 +2,26 @@
 
 from pathlib import Path
 
+from orchestrator.clock import MonotonicClock
 from orchestrator.flow.policies import LimitSettings
 from orchestrator.flow.token_limiter import Quota, Resource
+from orchestrator.scheduling.dispatcher import Dispatcher
 from orchestrator.scheduling.job import Tier
 from orchestrator.settings import load
 from orchestrator.settings.parts import (
     call_settings,
     limit_settings,
+    openai,
     rate,
     registry_settings,
     server_options,
     tenant_limits,
     url_of,
 )
+from orchestrator.transports.auth import Principal
+from orchestrator.transports.openai_door import HttpLimits
 from orchestrator.transports.pace import Rate
+from tests.fakes.workers import FakeWorkers
 
 
 def test_registry_settings_carry_every_rule_in_microseconds() -> None:
@@ -157,3 +163,25 @@ def test_inbound_settings_reach_every_door_and_the_session() -> None:
     rules = registry_settings(given).rules
     assert (rules.item_bytes, rules.images) == (77_000, True)
     assert not registry_settings(load(None, {})).rules.images
+
+
+def test_openai_names_the_models_and_lowers_the_tier_of_requests() -> None:
+    """By what the configuration calls them, without the place where they lie; a role that is not there is not named."""
+    given = load(
+        None,
+        {
+            "CHORALE_WORKERS__LLM__MODEL": "/srv/models/big.gguf",
+            "CHORALE_WORKERS__ASR__MODEL": "org/whisper",
+            "CHORALE_WORKERS__SPEECH": "null",
+            "CHORALE_SERVER__BATCH_TIER": "silver",
+            "CHORALE_HTTP__MAX_AUDIO_S": "60",
+        },
+    )
+    clock = MonotonicClock()
+    dispatcher = Dispatcher(FakeWorkers(), clock)
+    made = openai(given, dispatcher, clock)
+    assert made.models == {"asr": "org/whisper", "understand": "minilm_onnx", "llm": "big.gguf"}
+    assert made.limits == HttpLimits(26_214_400, 60.0)
+    with made.errands.open(Principal("acme", Tier.PLATINUM)) as errand:
+        assert errand.tier is Tier.SILVER
+    made.close()

@@ -50,7 +50,7 @@ class FakeSession:
     """Logs what the test logs, remembers what the door submits."""
 
     def __init__(self, request: SessionRequest, kind: LinkKind) -> None:
-        self.id = random_id("sess")
+        self.id = request.session_id or random_id("sess")
         self.secret = session_secret()
         self.request = request
         self.kind = kind
@@ -174,7 +174,7 @@ class FakeDirectory:
     ) -> tuple[str, FakeSession]:
         session = self.open(request, LinkKind.CALL) if session is None else session
         assert isinstance(session, FakeSession)
-        call_id = random_id("rtc")
+        call_id = random_id(session.id.replace("sess_", "rtc_") if session.request.session_id else "rtc")
         self.calls[call_id] = session
         return call_id, session
 

@@ -21,6 +21,7 @@ from orchestrator.sessions.links import SessionRequest
 from orchestrator.transports.auth import Gate, KeyRing, SecretBook
 from orchestrator.transports.entrance import Entrance
 from orchestrator.transports.http import make_app
+from orchestrator.transports.openai_door import OpenAi
 from orchestrator.transports.pace import Rate
 from orchestrator.transports.page import read_page
 from orchestrator.transports.proxies import Proxies
@@ -28,6 +29,8 @@ from orchestrator.transports.rejoining import Back
 from orchestrator.transports.routes import Doors, Metrics, ServiceCondition, WorkerCondition
 from orchestrator.transports.rpc.door import RpcDoor
 from orchestrator.transports.server import Server, ServerOptions, listen, make_server
+from orchestrator.transports.sessions_http import EventsDoor
+from orchestrator.transports.sse_link import StreamSettings
 from orchestrator.transports.websocket import WebSocketDoor
 from tests.transports.fake_sessions import DEFAULTS, FakeDirectory, FakeSession
 
@@ -81,6 +84,7 @@ class House:
     readiness: FakeReadiness
     entrance: Entrance
     door: WebSocketDoor
+    events: EventsDoor
     app: ASGIApp
     streams: RpcDoor
 
@@ -103,6 +107,8 @@ def build(
     requests: Requests | None = None,
     proxies: Proxies | None = None,
     rate: Rate | None = None,
+    streams: StreamSettings | None = None,
+    openai: OpenAi | None = None,
 ) -> House:
     """Makes a house; without a ring everyone may come in."""
     clock = MonotonicClock()
@@ -110,7 +116,8 @@ def build(
     calls, readiness = FakeCalls(directory), FakeReadiness()
     entrance = Entrance(Gate(ring, SecretBook(max_secrets)), origins, hosts, clock)
     door = WebSocketDoor(directory, entrance, max_links, rate)
-    streams = RpcDoor(max_links)
+    rpc = RpcDoor(max_links)
+    events = EventsDoor(directory, entrance, max_links, streams)
     doors = Doors(
         entrance,
         door,
@@ -123,10 +130,12 @@ def build(
         requests,
         directory,
         proxies=proxies,
-        rpc=streams,
+        rpc=rpc,
+        events=events,
+        openai=openai,
     )
     app = make_app(doors, read_page(page) if page else {})
-    return House(directory, calls, readiness, entrance, door, app, streams)
+    return House(directory, calls, readiness, entrance, door, events, app, rpc)
 
 
 @dataclass
@@ -171,7 +180,8 @@ async def serving(house: House, options: ServerOptions | None = None) -> AsyncIt
     finally:
         server.should_exit = True
         await task
-    assert house.door.links == house.streams.links == 0
+    async with asyncio.timeout(30):
+        await until(lambda: house.door.links == house.streams.links == house.events.links == 0)
 
 
 def against(

@@ -1,9 +1,10 @@
 """What secrets a request carries, wherever it carries them, no line of log and no answer shows them."""
 
 import asyncio
+import contextlib
 import io
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import httpx
@@ -24,20 +25,27 @@ RING = KeyRing([Key(digest_of(GOOD), Principal("acme", Tier.GOLD))])
 
 
 @pytest.fixture
-def log() -> Iterator[io.StringIO]:
-    """All that this process logs meanwhile, as it would be written."""
+def log() -> Iterator[Callable[[], str]]:
+    """Returns all that this process has logged meanwhile, as it would be written, and logs no more."""
     root = logging.getLogger()
     before, level = root.handlers[:], root.level
     stream = io.StringIO()
     opened = logs.configure("debug", "json", stream)
-    yield stream
-    opened.close()
+
+    with contextlib.ExitStack() as closing:
+        closing.callback(opened.close)
+
+        def written() -> str:
+            closing.close()
+            return stream.getvalue()
+
+        yield written
     for handler in before:
         root.addHandler(handler)
     root.setLevel(level)
 
 
-def test_no_secret_is_logged_or_answered(log: io.StringIO) -> None:
+def test_no_secret_is_logged_or_answered(log: Callable[[], str]) -> None:
     """Keys in headers and subprotocols, secrets of clients and sessions in headers, subprotocols and addresses: taken
     or refused, over HTTP and WebSocket."""
     answers: list[str] = []
@@ -79,7 +87,7 @@ def test_no_secret_is_logged_or_answered(log: io.StringIO) -> None:
             answers.append(str(await asyncio.wait_for(link.recv(), 30)))
 
     against(test, lambda: build(RING))
-    logged = log.getvalue()
+    logged = log()
     assert "/nowhere" in logged
     assert logged.count('"logger"') > 30
     assert MARK not in logged

@@ -3,6 +3,7 @@
 import pytest
 from starlette.datastructures import Headers
 
+from orchestrator.transports.auth import LOCAL
 from orchestrator.transports.proxies import UNKNOWN, Caller, Proxies, caller, calling
 
 PROXIES = Proxies(("10.0.0.0/8", "2001:db8::/32", "127.0.0.1"))
@@ -97,3 +98,29 @@ def test_proxies_are_addresses_or_networks() -> None:
     """A name is none."""
     with pytest.raises(ValueError, match="example"):
         Proxies(("proxy.example.com",))
+
+
+@pytest.mark.parametrize(
+    ("peer", "wanted", "session_id"),
+    [
+        ("10.0.0.1", "0a" * 16, "sess_" + "0a" * 16),
+        ("203.0.113.9", "0a" * 16, None),
+        ("10.0.0.1", "0a" * 15, None),
+        ("10.0.0.1", "0A" * 16, None),
+        ("10.0.0.1", "0a" * 16 + "\n", None),
+        ("10.0.0.1", "../" + "0a" * 15, None),
+    ],
+)
+def test_a_known_proxy_may_name_the_session_that_is_opened(
+    peer: str, wanted: str, session_id: str | None
+) -> None:
+    """32 hexadecimal digits from a proxy of ours, and from nobody else; anything else is passed over."""
+    found = PROXIES.caller_of(peer, headers(chorale_new_session=wanted))
+    assert found.session_id == session_id
+
+
+def test_principal_opens_sessions_under_the_name_that_the_proxy_wants() -> None:
+    """Whatever door it came by."""
+    with calling(Caller("203.0.113.7", by_proxy=True, session_id="sess_x")):
+        assert LOCAL.request(None, None).session_id == "sess_x"
+    assert LOCAL.request(None, None).session_id is None

@@ -3,6 +3,7 @@
 import asyncio
 import random
 import re
+from dataclasses import replace
 
 import pytest
 from aiortc import RTCPeerConnection, RTCSessionDescription
@@ -146,6 +147,32 @@ def test_an_offer_that_never_connects_gives_its_place_back() -> None:
                 await board.door.hang_up(caller.call_id, "tenant")
                 await until(lambda: not board.directory.living, "both places")
             assert board.door.calls == 0
+
+    asyncio.run(main())
+
+
+def test_calls_that_are_being_connected_are_bounded() -> None:
+    """Of one tenant a quarter, of all together the bound; a refused one opens no session and no socket, a connected one
+    takes no place, and one that ends gives its own back. Without keys everybody is one tenant."""
+
+    async def main() -> None:
+        mine, other = replace(REQUEST, key_id="key1"), replace(REQUEST, tenant="other", key_id="key2")
+        async with switchboard(CallSettings(max_connecting=4), capacity=100) as board:
+            _, sdp = await board.offer()
+            await board.dial(request=mine)
+            call_id, _ = await board.door.answer(sdp, mine)
+            with pytest.raises(Overloaded) as caught:
+                await board.door.answer(sdp, mine)
+            assert caught.value.is_tenant
+            await board.door.answer(sdp, other)
+            for _ in range(2):
+                await board.door.answer(sdp, REQUEST)
+            with pytest.raises(Overloaded) as caught:
+                await board.door.answer(sdp, replace(REQUEST, tenant="third", key_id="key3"))
+            assert not caught.value.is_tenant
+            assert len(board.directory.sessions) == 5
+            await board.door.hang_up(call_id, REQUEST.tenant)
+            await board.door.answer(sdp, replace(REQUEST, tenant="third", key_id="key3"))
 
     asyncio.run(main())
 

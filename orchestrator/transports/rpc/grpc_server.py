@@ -89,7 +89,7 @@ class GrpcServer:
         secure = options.certificate is not None and options.certificate_key is not None
         server = grpc.aio.server(
             interceptors=(
-                Telling(self._requests, "https" if secure else "http"),
+                Telling(self._requests, "https" if secure else "http", self._proxies),
                 Authenticating(self._entrance, self._proxies),
             ),
             options=_channel_options(options.ping_s),

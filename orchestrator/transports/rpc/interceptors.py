@@ -16,7 +16,7 @@ from orchestrator.errors import ChoraleError
 from orchestrator.observability.instrument import RequestRecord, Requests
 from orchestrator.transports.auth import Principal
 from orchestrator.transports.entrance import Entrance
-from orchestrator.transports.proxies import Proxies, calling
+from orchestrator.transports.proxies import Caller, Proxies, calling
 from orchestrator.transports.rpc.door import principal
 from orchestrator.transports.rpc.statuses import OK, http_status, status_of
 
@@ -83,8 +83,16 @@ def address_of(peer: str) -> str:
     return rest.rpartition(":")[0].strip("[]")
 
 
+def caller_of(context: Context, proxies: Proxies) -> Caller:
+    """Returns who calls: the peer, or whom a known proxy names."""
+    headers = headers_of(context.invocation_metadata())
+    raw = [(name.encode(), value.encode("ascii", "replace")) for name, value in headers.items()]
+    return proxies.caller_of(address_of(context.peer()), Headers(raw=raw))
+
+
 class Authenticating(grpc.aio.ServerInterceptor):
-    """Lets calls pass that bring a valid key. How healthy the server is may be asked without one."""
+    """Lets calls pass that bring a valid key, and says inside who calls (`proxies.caller`). How healthy the server is
+    may be asked without a key."""
 
     def __init__(self, entrance: Entrance, proxies: Proxies) -> None:
         self._entrance = entrance
@@ -99,12 +107,13 @@ class Authenticating(grpc.aio.ServerInterceptor):
         behaviour = behaviour_of(handler)
 
         async def admitted(request: object, context: Context) -> Any:
-            try:
-                principal.set(self._admit(context))
-            except ChoraleError as error:
-                status = status_of(error)
-            else:
-                return await carried_out(behaviour, request, context)
+            with calling(caller_of(context, self._proxies)):
+                try:
+                    principal.set(self._admit(context))
+                except ChoraleError as error:
+                    status = status_of(error)
+                else:
+                    return await carried_out(behaviour, request, context)
             return await context.abort(grpc.StatusCode[status.name], status.message, status.metadata)
 
         return replaced(handler, admitted)
@@ -112,20 +121,18 @@ class Authenticating(grpc.aio.ServerInterceptor):
     def _admit(self, context: Context) -> Principal:
         """Returns who calls. Raises `ChoraleError`. The name that the server is called by does not matter: no page can
         speak gRPC, whatever name it was given."""
-        headers = headers_of(context.invocation_metadata())
-        raw = [(name.encode(), value.encode("ascii", "replace")) for name, value in headers.items()]
-        with calling(self._proxies.caller_of(address_of(context.peer()), Headers(raw=raw))):
-            self._entrance.check_host({"host": "localhost"})
-            return self._entrance.admit(headers)
+        self._entrance.check_host({"host": "localhost"})
+        return self._entrance.admit(headers_of(context.invocation_metadata()))
 
 
 class Telling(grpc.aio.ServerInterceptor):
     """Tells telemetry of every call, as the HTTP border does of its requests, and writes a line of log: never of the
     metadata, which holds keys, nor of what was said."""
 
-    def __init__(self, requests: Requests, scheme: str) -> None:
+    def __init__(self, requests: Requests, scheme: str, proxies: Proxies) -> None:
         self._requests = requests
         self._scheme = scheme
+        self._proxies = proxies
 
     async def intercept_service(  # type: ignore[override]
         self, continuation: Continuation, handler_call_details: grpc.HandlerCallDetails
@@ -172,5 +179,9 @@ class Telling(grpc.aio.ServerInterceptor):
                 logging.DEBUG if method.startswith(HEALTH) else logging.INFO,
                 "%s",
                 method,
-                extra={"status": status, "ms": round(duration_s * 1_000, 1), "client": context.peer()},
+                extra={
+                    "status": status,
+                    "ms": round(duration_s * 1_000, 1),
+                    "client": caller_of(context, self._proxies).address or context.peer(),
+                },
             )

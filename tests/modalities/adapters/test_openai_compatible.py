@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from modalities.adapters.openai_compatible import EndpointSettings, OpenAiCompatible
-from modalities.errors import EndpointFailed, ModalityError
+from modalities.errors import EndpointFailed, ModalityError, PromptTooLong
 from modalities.ports import ChatMessage, Image, Prompt, ReplyDelta, TextDelta, Tool, ToolCall, ToolCallDelta
 from tests.modalities.adapters.endpoint import Heard, StandInEndpoint, call_piece, chunk, counted
 
@@ -241,6 +241,24 @@ def test_endpoint_refusal_is_told_without_the_key(
         model.generate(Prompt(HELLO), Heard().take)
     assert "s3cret" not in str(caught.value)
     assert caught.value.__cause__ is None
+    assert len(endpoint.requests) == 1
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        "This model's maximum context length is 8 tokens.",
+        "the request exceeds the available context size (exceed_context_size_error)",
+        "context_length_exceeded",
+    ],
+)
+def test_endpoint_prompt_that_does_not_fit_is_told_as_such(
+    endpoint: StandInEndpoint, model: OpenAiCompatible, told: str
+) -> None:
+    """Each server has its own words for it; the client hears ours, not the endpoint's."""
+    endpoint.refusals = [(400, {}, told)]
+    with pytest.raises(PromptTooLong, match="longer than the context"):
+        model.generate(Prompt(HELLO), Heard().take)
     assert len(endpoint.requests) == 1
 
 

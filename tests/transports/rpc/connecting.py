@@ -1,6 +1,6 @@
 """The stock client of Connect and gRPC-Web, in front of the HTTP server of `tests.transports.running`."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
@@ -26,9 +26,11 @@ WAYS = {
 class Caller:
     """Calls the methods of the service, one way."""
 
-    def __init__(self, client: ConnectClient, key: str | None) -> None:
+    def __init__(
+        self, client: ConnectClient, key: str | None, headers: Mapping[str, str] | None = None
+    ) -> None:
         self._client = client
-        self._headers = {"authorization": f"Bearer {key}"} if key else {}
+        self._headers = {**({"authorization": f"Bearer {key}"} if key else {}), **(headers or {})}
 
     async def create(self, **fields: str) -> pb.SessionOpened:
         return await self._ask("Create", pb.CreateRequest(**fields), pb.SessionOpened)
