@@ -332,7 +332,10 @@ class Application:
         await self._within(self._registry.close(), _SESSIONS_END_WITHIN_S)
         ending: list[Awaitable[None]] = [
             self._within(self._calls.close(), _PARTS_END_WITHIN_S),
-            self._unless_hurried(self._links_end(), _PARTS_END_WITHIN_S),
+            *(
+                self._unless_hurried(door.wait_empty(), _PARTS_END_WITHIN_S)
+                for door in (self._links, self._streams, self._events)
+            ),
             self._unless_hurried(self._stop_workers(working), _PARTS_END_WITHIN_S),
         ]
         if self._grpc is not None:
@@ -356,9 +359,6 @@ class Application:
             "stopped",
             extra={"loop_lag_p99_ms": round(lag.p99_ms, 1), "worst_ms": round(lag.worst_ever_ms, 1)},
         )
-
-    async def _links_end(self) -> None:
-        await asyncio.gather(self._links.wait_empty(), self._streams.wait_empty(), self._events.wait_empty())
 
     async def _stop_workers(self, working: "asyncio.Task[None]") -> None:
         """Lets running jobs end and every process go. Cancelling it leaves the rest to `working`."""
