@@ -33,7 +33,7 @@ from orchestrator.transports.sessions_http import EventsDoor
 from orchestrator.transports.signed_secret import MAX_USES
 from orchestrator.transports.websocket import WebSocketDoor
 from orchestrator.wire import update
-from orchestrator.wire.session import Session
+from orchestrator.wire.session import Session, as_shown
 
 CALLS = "/v1/realtime/calls"
 
@@ -183,7 +183,7 @@ class Routes:
         lifetime_s = asked.expires_after.seconds
         uses = asked.chorale.uses or 0
         secret = self._doors.entrance.make_secret(principal, initial, lifetime_s, uses)
-        answer = {"value": secret.value, "expires_at": now_s + lifetime_s, "session": effective}
+        answer = {"value": secret.value, "expires_at": now_s + lifetime_s, "session": as_shown(effective)}
         return Response(msgspec.json.encode(answer), media_type="application/json", headers=NO_CACHE)
 
     async def calls(self, request: Request) -> Response:

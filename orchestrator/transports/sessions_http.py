@@ -22,6 +22,7 @@ from orchestrator.transports.refusals import NO_CACHE
 from orchestrator.transports.sse_link import EventStream, SseLink, StreamSettings
 from orchestrator.wire import codec, limits, server
 from orchestrator.wire.client import AppendAudio
+from orchestrator.wire.session import as_shown
 
 log = logging.getLogger(__name__)
 
@@ -153,7 +154,7 @@ class SessionRoutes:
             "id": session.id,
             "secret": session.secret,
             "expires_at": view.expires_at,
-            "session": view,
+            "session": as_shown(view),
         }
         headers = {"Location": f"{SESSIONS}/{session.id}", **rejoining.handed_over(session), **NO_CACHE}
         return Response(msgspec.json.encode(answer), 201, headers, media_type="application/json")
@@ -161,7 +162,7 @@ class SessionRoutes:
     async def show(self, request: Request, session_id: str) -> Response:
         """Shows the session as it is now, and the number of its newest event."""
         session, _ = self._find(request, session_id)
-        answer = {"id": session.id, "last": session.last, "session": session.view}
+        answer = {"id": session.id, "last": session.last, "session": as_shown(session.view)}
         return Response(msgspec.json.encode(answer), headers=NO_CACHE, media_type="application/json")
 
     async def end(self, request: Request, session_id: str) -> Response:

@@ -160,3 +160,38 @@ class Session(Struct, frozen=True):
     reasoning: Raw | UnsetType = UNSET
     audio: Audio = Audio()
     chorale: Extension | UnsetType = UNSET
+
+
+class TranscriptionAudio(Struct, frozen=True):
+    """A transcription session has no sound that goes out."""
+
+    input: AudioInput
+
+
+class TranscriptionView(Struct, frozen=True):
+    """What clients see of a transcription session."""
+
+    id: str
+    object: str
+    type: str
+    model: str
+    expires_at: int
+    include: tuple[str, ...] | None
+    audio: TranscriptionAudio
+    chorale: Extension | UnsetType = UNSET
+
+
+def as_shown(session: Session) -> Session | TranscriptionView:
+    """Returns the session as clients see it."""
+    if session.type == "realtime":
+        return session
+    return TranscriptionView(
+        session.id,
+        session.object,
+        session.type,
+        session.model,
+        session.expires_at,
+        session.include,
+        TranscriptionAudio(session.audio.input),
+        session.chorale,
+    )

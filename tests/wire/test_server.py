@@ -28,6 +28,7 @@ from orchestrator.wire.session import (
     AudioFormat,
     AudioInput,
     AudioOutput,
+    Extension,
     FunctionTool,
     NamedToolChoice,
     NoiseReduction,
@@ -197,3 +198,30 @@ def test_server_usage_of_a_response_names_every_count() -> None:
         "image_tokens": 0,
     }
     assert shown["output_token_details"] == {"text_tokens": 0, "audio_tokens": 0}
+
+
+@pytest.mark.parametrize("kind", [server.SessionCreated, server.SessionUpdated])
+def test_a_transcription_session_is_shown_without_what_responses_go_by(
+    kind: type[server.SessionCreated] | type[server.SessionUpdated],
+) -> None:
+    """No output, instructions or tools, which it will never have; a realtime session is shown whole."""
+    transcribing = replace(
+        FULL, type="transcription", object="realtime.transcription_session", chorale=Extension(True)
+    )
+    shown = json.loads(codec.encode(kind(transcribing), "event_1"))
+    assert (shown["event_id"], shown["type"]) == ("event_1", kind.__struct_config__.tag)
+    session = shown["session"]
+    assert session.keys() == {
+        "id",
+        "object",
+        "type",
+        "model",
+        "expires_at",
+        "include",
+        "audio",
+        "chorale",
+    }
+    assert session["audio"].keys() == {"input"}
+    assert session["audio"]["input"] == json.loads(codec.encode(kind(FULL), "e"))["session"]["audio"]["input"]
+    published.validate_python(shown)
+    assert "instructions" in json.loads(codec.encode(kind(FULL), "e"))["session"]

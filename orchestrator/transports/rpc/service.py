@@ -23,6 +23,7 @@ from orchestrator.transports.rpc.incoming import Incoming, hand_in
 from orchestrator.transports.rpc.link import RpcLink
 from orchestrator.transports.rpc.statuses import LinkClosed
 from orchestrator.transports.rpc.v1 import chorale_pb2 as pb
+from orchestrator.wire.session import as_shown
 
 log = logging.getLogger(__name__)
 
@@ -254,4 +255,4 @@ def _opened(session: SessionPort, cursor: int) -> pb.SessionOpened:
 
 
 def _view(session: SessionPort) -> str:
-    return msgspec.json.encode(session.view).decode()
+    return msgspec.json.encode(as_shown(session.view)).decode()
