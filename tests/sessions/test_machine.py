@@ -156,11 +156,45 @@ class SessionMachine(RuleBasedStateMachine):
         vad=st.sampled_from(["server_vad", "semantic_vad", None]),
         interrupts=st.booleans(),
         answers=st.booleans(),
+        idle_ms=st.sampled_from([None, 5_000]),
+        parallel=st.booleans(),
+        truncation=st.sampled_from(
+            [
+                "auto",
+                "disabled",
+                {
+                    "type": "retention_ratio",
+                    "retention_ratio": 0.5,
+                    "token_limits": {"post_instructions": 20},
+                },
+            ]
+        ),
     )
-    def update(self, modality: str, vad: str | None, interrupts: bool, answers: bool) -> None:
-        switches = {"interrupt_response": interrupts, "create_response": answers}
+    def update(
+        self,
+        modality: str,
+        vad: str | None,
+        interrupts: bool,
+        answers: bool,
+        idle_ms: int | None,
+        parallel: bool,
+        truncation: Any,
+    ) -> None:
+        switches: dict[str, Any] = {"interrupt_response": interrupts, "create_response": answers}
+        if vad == "server_vad":
+            switches["idle_timeout_ms"] = idle_ms
         detection = None if vad is None else {"type": vad, **switches}
-        self.talk.update(output_modalities=[modality], audio={"input": {"turn_detection": detection}})
+        self.talk.update(
+            output_modalities=[modality],
+            audio={"input": {"turn_detection": detection}},
+            parallel_tool_calls=parallel,
+            truncation=truncation,
+        )
+
+    @rule(text=st.sampled_from(["", "Look."]))
+    def show_image(self, text: str) -> None:
+        """An image that has been read, with words or without."""
+        self.talk.image(len(self.talk.log), text)
 
     @precondition(lambda self: self.talk.open_jobs(Transcribe))
     @rule(text=WORDS, lost=st.booleans(), data=st.data())
