@@ -65,7 +65,8 @@ class CrowdedMachine(SessionMachine):
             assert not failed
         elif job is not None and isinstance(job.work, Reply) and not job.speculative:
             done = [e for e in shown if e["type"] == "response.done"]
-            assert len(done) <= len(running)
+            # Behind it a turn may fail whose words were lost while it ran.
+            assert len(done) <= len(running) + 1
 
     @precondition(lambda self: self.talk.heart.life is not Life.CLOSED)
     @rule(ms=st.sampled_from([0, 150, 250, 700]))
