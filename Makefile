@@ -17,6 +17,8 @@ RUNTIME := $(VENV)/.installed-runtime
 DEV := $(VENV)/.installed-dev
 MODELS := $(VENV)/.installed-models
 
+PROTO := orchestrator/transports/rpc/v1/chorale.proto
+
 # Clients that are not ours, each in an environment of its own (make clients).
 THIRD_PARTY := tests/third_party
 CLIENT_VENVS := .venv-clients
@@ -28,7 +30,7 @@ ARGS ?=
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help run setup test check lint format types imports unit quick docs-check diagrams dashboard bench demo-consistency fit-consistency clients load clean distclean
+.PHONY: help run setup test check lint format types imports unit quick docs-check diagrams dashboard proto bench demo-consistency fit-consistency clients load clean distclean
 
 help:  ## list these verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -69,6 +71,9 @@ diagrams: $(DEV)  ## draw the state machines in docs/ from their tables
 
 dashboard: $(DEV)  ## write the dashboard and the table of metrics from the list of names
 	$(BIN)/python -m tests.configs.dashboard
+
+proto: $(DEV)  ## write the Python code of the .proto; a test compares it with what is checked in
+	$(BIN)/python -m grpc_tools.protoc -I. --python_out=. --pyi_out=. --grpc_python_out=. $(PROTO)
 
 bench: $(RUNTIME) $(MODELS)  ## list the benchmarks; ARGS="speech --limit 20" runs one
 	$(BIN)/chorale bench $(or $(ARGS),--help)

@@ -5,7 +5,7 @@ from typing import Generic, TypeVar
 
 from modalities.ports import Pcm
 from orchestrator.ids import random_id
-from orchestrator.sessions.links import AudioIntake, Link, LinkKind, LogEntry, SessionRequest
+from orchestrator.sessions.links import AudioIntake, Link, LinkKind, LogEntry, SessionPort, SessionRequest
 from orchestrator.wire.session import Session
 
 
@@ -17,9 +17,10 @@ class QuietSession:
         self.secret = ""
         self.view = Session(id=self.id, model="none", expires_at=0)
         self.intake = intake
+        self.last = 0
         self.link: Link | None = None
 
-    def attach(self, link: Link) -> int:
+    def attach(self, link: Link, after: int | None = None) -> int:
         self.link = link
         link.tell(b'{"type":"session.created","event_id":"event_0"}')
         return 0
@@ -29,6 +30,9 @@ class QuietSession:
 
     async def submit(self, link_id: str, event: object, age_us: int = 0) -> None:
         """Listens to nothing but sound."""
+
+    async def perform(self, event: object, age_us: int = 0) -> tuple[bytes, ...]:
+        return ()
 
     def refuse(self, link_id: str, error: Exception, event_id: str | None) -> None:
         """As above."""
@@ -73,13 +77,13 @@ class QuietDirectory(Generic[S]):
         self.sessions.append(self._make())
         return self.sessions[-1]
 
-    def open_call(self, request: SessionRequest) -> tuple[str, S]:
+    def open_call(self, request: SessionRequest, session: SessionPort | None = None) -> tuple[str, S]:
         return random_id("rtc"), self.open(request, LinkKind.CALL)
 
     def by_call(self, call_id: str, tenant: str) -> S:
         raise NotImplementedError
 
-    def by_id(self, session_id: str, secret: str) -> S:
+    def by_id(self, session_id: str, secret: str, tenant: str | None) -> S:
         raise NotImplementedError
 
     def end(self, session: object, reason: str) -> None:

@@ -18,6 +18,10 @@ class UnknownAdapter(ModalityError):
     """A configuration names an adapter or an option that does not exist; the text lists those that do."""
 
 
+class PromptTooLong(ModalityError):
+    """A prompt or text does not fit into the model and was not to be shortened. `str(error)` is fit for a client."""
+
+
 class EndpointFailed(ModalityError):
     """An endpoint refused a request, could not be reached, or broke off in the middle of a reply.
 

@@ -133,14 +133,24 @@ class Scorer(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Image:
+    """An image as a data URI, PNG or JPEG. `detail`: auto, low, high, or nothing said."""
+
+    url: str = field(repr=False)
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class ChatMessage:
     """One entry of a prompt. `role`: system, user, assistant or tool. `tool_calls` belong to assistant entries,
-    `tool_call_id` to tool entries (the output of that call)."""
+    `tool_call_id` to tool entries (the output of that call). `images`, behind the words of a user, are for models that
+    see; others are given none."""
 
     role: str
     content: str = ""
     tool_calls: tuple["ToolCall", ...] = ()
     tool_call_id: str | None = None
+    images: tuple[Image, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +177,8 @@ class Prompt:
 
     `tool_choice`: ``auto``, ``none``, ``required`` or the name of one tool behind ``=`` (``=get_weather``).
     `cache_key` is the same for successive prompts of one session, so that an engine can reuse its prefix.
-    `max_tokens` None leaves the limit to the engine's configuration. An engine that samples does it by `seed`, where
+    `max_tokens` None leaves the limit to the engine's configuration. `whole`: a prompt that does not fit is refused
+    (`PromptTooLong`), not shortened. An engine that samples does it by `seed`, where
     one is given: a repeat of the same prompt then says the same again, and can continue what a lost run had begun.
     """
 
@@ -178,6 +189,7 @@ class Prompt:
     temperature: float | None = None
     cache_key: str = ""
     seed: int | None = None
+    whole: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,6 +255,20 @@ class Embedder(Protocol):
         ...
 
 
+@runtime_checkable
+class TokenCounter(Protocol):
+    """An `Embedder` that knows how it reads texts."""
+
+    @property
+    def longest_text(self) -> int:
+        """How many tokens of a text it reads; what comes behind them has no effect."""
+        ...
+
+    def count(self, texts: Sequence[str]) -> list[int]:
+        """Returns how many tokens each text has, the model's own marks among them."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Slot:
     """A named value found in a text; `start`/`stop` are character offsets, -1 where it was inferred."""
@@ -269,6 +295,16 @@ class Understanding:
 class Understander(Protocol):
     def understand(self, texts: Sequence[str]) -> list[Understanding]:
         """Returns one understanding per text, in order."""
+        ...
+
+
+@runtime_checkable
+class EmbeddingUnderstander(Protocol):
+    """An `Understander` that shows whose vectors it goes by."""
+
+    @property
+    def embedder(self) -> Embedder:
+        """The embedder itself."""
         ...
 
 

@@ -2,9 +2,11 @@
 
 import asyncio
 import logging
+import os
 import signal
 from collections.abc import Awaitable, Callable, Sequence
-from typing import ClassVar
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar
 
 from orchestrator.clock import US_PER_S, MonotonicClock
 from orchestrator.errors import ChoraleError
@@ -23,27 +25,38 @@ from orchestrator.settings.engines import as_installed, detector, lacks_piper, w
 from orchestrator.settings.parts import (
     call_settings,
     costs,
+    grpc_options,
     limit_settings,
+    openai,
+    rate,
     recording_settings,
     registry_settings,
     scheduler,
     server_options,
+    stream_settings,
     url_of,
 )
 from orchestrator.settings.watching import ServerParts, make_telemetry, watch_server
-from orchestrator.transports.auth import Gate, SecretBook
+from orchestrator.transports.auth import Gate, KeyRing, SecretBook
 from orchestrator.transports.entrance import Entrance
 from orchestrator.transports.http import make_app
-from orchestrator.transports.key_file import read_key_file
+from orchestrator.transports.key_file import read_key_file, read_signing_key
+from orchestrator.transports.key_watch import KeyWatch, tell_in_clear
 from orchestrator.transports.page import read_page
+from orchestrator.transports.proxies import Proxies
 from orchestrator.transports.routes import Doors, ServiceCondition, WorkerCondition
+from orchestrator.transports.rpc.door import RpcDoor
 from orchestrator.transports.server import listen, make_server
+from orchestrator.transports.sessions_http import EventsDoor
 from orchestrator.transports.webrtc import CallDoor
 from orchestrator.transports.websocket import WebSocketDoor
 from orchestrator.workers.pool import Progress, WorkerPool
 from orchestrator.workers.spec import PoolSettings
 from orchestrator.workers.supervision import Phase
 from orchestrator.workers.voice_activity import VoiceActivity
+
+if TYPE_CHECKING:
+    from orchestrator.transports.rpc.grpc_server import GrpcServer
 
 log = logging.getLogger(__name__)
 
@@ -53,6 +66,7 @@ _PARTS_END_WITHIN_S = 8.0
 """Links, calls and workers, side by side: a client may take 5 s for its last word, a worker 5 s for its last jobs and 2
 more to go."""
 
+_STREAMS_CLOSE_WITHIN_S = 6.0
 _RECORDS_END_WITHIN_S = 6.0
 """Recordings (5 s for the disk) and telemetry, side by side."""
 
@@ -89,13 +103,14 @@ class Application:
         self._serving = Serving(flow.slo_error_rate, flow.shedding, self.loop_lag.usual_s)
         listening = (self._telemetry, self._serving) if self._telemetry is not None else (self._serving,)
         told = Several(*listening)
+        self._costs = costs(settings, ring.quotas if ring else {})
         self._dispatcher = Dispatcher(
             self._pool,
             clock,
             scheduler(settings),
             Limiter(FixedLimit(flow.max_jobs)),
             instrument=told,
-            costs=costs(settings, ring.quotas if ring else {}),
+            costs=self._costs,
             instances=Instances(limit_settings(settings)),
             serving=self._serving,
         )
@@ -105,10 +120,17 @@ class Application:
         self._recorder = SessionRecorder(recording) if recording is not None else None
         self._registry = Registry(directory, clock, self._dispatcher, self._voice, self._recorder, told)
         self._registry.may_open = self._serving.may_open
-        secrets = SecretBook(server.max_secrets)
+        signing_key = read_signing_key(server.secret_file) if server.secret_file else None
+        secrets = SecretBook(server.max_secrets, signing_key)
         self._entrance = Entrance(Gate(ring, secrets), server.origins, server.hosts, clock)
-        self._links = WebSocketDoor(self._registry, self._entrance, server.max_links)
+        self._links = WebSocketDoor(self._registry, self._entrance, server.max_links, rate(settings))
+        self._streams = RpcDoor(server.max_links, rate(settings))
+        self._grpc: GrpcServer | None = None
+        self.grpc_port: int | None = None
+        """Where gRPC is spoken, once it is."""
         self._calls = CallDoor(self._registry, call_settings(settings), clock)
+        self._events = EventsDoor(self._registry, self._entrance, server.max_links, stream_settings(settings))
+        self._openai = openai(settings, self._dispatcher, clock)
         doors = Doors(
             self._entrance,
             self._links,
@@ -119,8 +141,17 @@ class Application:
             clock,
             self._telemetry.scrape if self._telemetry is not None else None,
             self._telemetry,
+            self._registry,
+            self._dispatcher,
+            Proxies(server.proxies),
+            self._streams,
+            events=self._events,
+            openai=self._openai,
+            compression=server.compression,
         )
-        self._server = make_server(make_app(doors, read_page()), server_options(server))
+        self._server = make_server(
+            make_app(doors, read_page(packs=server.compression)), server_options(server)
+        )
         self.inventory = Inventory()
         """The server's buffers; empty without telemetry."""
         if self._telemetry is not None:
@@ -132,8 +163,22 @@ class Application:
                 self._calls,
                 secrets,
                 self._recorder,
+                self._streams,
+                self._events,
+                self._openai.errands,
             )
             self.inventory = watch_server(self._telemetry, parts, settings)
+        self._keys: KeyWatch | None = None
+        if server.key_file is not None and ring is not None:
+            tell_in_clear(ring)
+            self._keys = KeyWatch(
+                server.key_file,
+                self._entrance,
+                server.key_poll_s,
+                self._use_quotas,
+                self._withdraw,
+                partial(read_key_file, output_tokens=output_tokens),
+            )
         self._stop = asyncio.Event()
         self._hurry = asyncio.Event()
 
@@ -155,6 +200,16 @@ class Application:
         told = self._serving.statistics()
         since_s = None if told.since_us is None else (self._clock.now_us() - told.since_us) / US_PER_S
         return ServiceCondition(told.service.level, told.service.degraded, since_s)
+
+    def _use_quotas(self, ring: KeyRing) -> None:
+        if self._costs is not None:
+            self._costs.set_own(ring.quotas)
+
+    def _withdraw(self, key_ids: frozenset[str]) -> None:
+        """Sends away who came by keys that are worth nothing any more (`server.revoke`)."""
+        if self._settings.server.revoke == "close":
+            self._entrance.withdraw(key_ids)
+            self._registry.withdraw(key_ids)
 
     def stop(self) -> None:
         """Ends the server: the first time after what runs has finished (`server.drain_s`), the second time at once."""
@@ -179,10 +234,22 @@ class Application:
                 f"cannot listen on {server.host}:{server.port}: {error.strerror}. "
                 "Another server may run there; choose a port with --port or CHORALE_SERVER__PORT"
             ) from None
+        try:
+            await self._start_grpc()
+        except CannotListen:
+            for taken in sockets:
+                taken.close()
+            if self._recorder is not None:
+                self._recorder.close()
+            raise
         url = url_of(server, sockets[0].getsockname()[1])
         loop = asyncio.get_running_loop()
         for one in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(one, self.stop)
+        watching = None
+        if self._keys is not None:
+            loop.add_signal_handler(signal.SIGHUP, self._keys.look_now)
+            watching = asyncio.create_task(self._keys.run(), name="keys")
         self.loop_lag.start()
         self._dispatcher.start()
         if self._telemetry is not None:
@@ -195,10 +262,11 @@ class Application:
             await asyncio.wait({working, serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
             await self._drain()
         finally:
-            telling.cancel()
-            stopping.cancel()
+            aside = [task for task in (telling, stopping, watching) if task is not None]
+            for task in aside:
+                task.cancel()
             await self._end(serving, working)
-            await asyncio.gather(telling, stopping, return_exceptions=True)
+            await asyncio.gather(*aside, return_exceptions=True)
         for task in (working, serving):
             if not task.cancelled():
                 task.result()  # what broke by itself is not passed over
@@ -212,6 +280,30 @@ class Application:
         except OSError as error:
             folder = self._settings.recording.dir
             raise CannotRecord(f"recording.dir: cannot write to {folder}: {error.strerror}") from None
+
+    async def _start_grpc(self) -> None:
+        """Raises `CannotListen`. gRPC is imported where it is spoken: that takes a tenth of a second."""
+        options = grpc_options(self._settings.server)
+        if options is None:
+            return
+        # What its core writes to the standard error by itself, for every odd request, is told as statuses too.
+        os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+        from orchestrator.transports.rpc.grpc_server import GrpcServer
+
+        grpc = GrpcServer(
+            options,
+            self._streams,
+            self._entrance,
+            self._registry,
+            self,
+            self._telemetry,
+            Proxies(self._settings.server.proxies),
+        )
+        try:
+            self.grpc_port = await grpc.start()
+        except OSError as error:
+            raise CannotListen(f"cannot speak gRPC on {options.host}:{options.port}: {error}") from None
+        self._grpc = grpc
 
     async def _tell_when_ready(self, url: str, on_ready: Callable[[str], None]) -> None:
         await self._server.listening.wait()
@@ -227,18 +319,28 @@ class Application:
         self._entrance.close()
         drain_s = self._settings.server.drain_s
         log.info("draining", extra={"sessions": len(self._registry), "within_s": drain_s})
-        await self._unless_hurried(self._registry.drain(drain_s), drain_s + 1)
+        done = asyncio.gather(self._registry.drain(drain_s), self._openai.errands.wait_empty())
+        await self._unless_hurried(done, drain_s + 1)
 
     async def _end(self, serving: "asyncio.Task[None]", working: "asyncio.Task[None]") -> None:
         """Closes links, calls and workers, then the port, then what is written. Every step is bounded, and steps that
         wait for different parties wait side by side: docs/operations.md says for how long in all."""
         self._links.close(1001, SHUTTING_DOWN)
+        self._streams.close()
+        self._events.close(1001, SHUTTING_DOWN)
+        self._openai.close()
         await self._within(self._registry.close(), _SESSIONS_END_WITHIN_S)
-        await asyncio.gather(
+        ending: list[Awaitable[None]] = [
             self._within(self._calls.close(), _PARTS_END_WITHIN_S),
-            self._unless_hurried(self._links.wait_empty(), _PARTS_END_WITHIN_S),
+            *(
+                self._unless_hurried(door.wait_empty(), _PARTS_END_WITHIN_S)
+                for door in (self._links, self._streams, self._events)
+            ),
             self._unless_hurried(self._stop_workers(working), _PARTS_END_WITHIN_S),
-        )
+        ]
+        if self._grpc is not None:
+            ending.append(self._unless_hurried(self._grpc.stop(_STREAMS_CLOSE_WITHIN_S), _PARTS_END_WITHIN_S))
+        await asyncio.gather(*ending)
         self._server.should_exit = True
         await serving
         working.cancel()

@@ -23,14 +23,16 @@ class WireError(ChoraleError):
 
 
 class Overloaded(ChoraleError):
-    """There is no room now; `retry_after_s` says when to try again."""
+    """There is no room now; `retry_after_s` says when to try again. `is_tenant`: there is none for this tenant,
+    whatever others find."""
 
     code: ClassVar[str] = "rate_limit_exceeded"
     retryable: ClassVar[bool] = True
 
-    def __init__(self, message: str, retry_after_s: float) -> None:
+    def __init__(self, message: str, retry_after_s: float, is_tenant: bool = False) -> None:
         super().__init__(f"{message}; try again in {retry_after_s:.1f} s")
         self.retry_after_s = retry_after_s
+        self.is_tenant = is_tenant
 
 
 class SessionClosed(ChoraleError):

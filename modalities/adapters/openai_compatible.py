@@ -9,7 +9,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from modalities.adapters.endpoint_stream import StreamReader
 from modalities.adapters.tool_form import parameters_of
-from modalities.errors import AdapterUnavailable, EndpointFailed, ModalityError
+from modalities.errors import AdapterUnavailable, EndpointFailed, ModalityError, PromptTooLong
 from modalities.ports import (
     ChatMessage,
     Completion,
@@ -159,7 +159,7 @@ class OpenAiCompatible:
         refused = isinstance(fault, self._openai.APIStatusError) and fault.status_code in (400, 422)
         return self._asks_for_usage and refused and "stream_options" in str(fault)
 
-    def _told(self, fault: Exception) -> EndpointFailed:
+    def _told(self, fault: Exception) -> ModalityError:
         """Returns the failure in words for an operator, without key and prompt."""
         openai, settings = self._openai, self._settings
         place = _without_secrets(settings.base_url or OPENAI)
@@ -170,6 +170,8 @@ class OpenAiCompatible:
         if not isinstance(fault, openai.APIStatusError):
             return EndpointFailed(f"{place} sent what is no reply: {self._excerpt(fault)}")
         status = fault.status_code
+        if status == 400 and _is_too_long(fault):
+            return PromptTooLong("The prompt is longer than the context of the model. Shorten the messages.")
         if status in (401, 403):
             where = f"from {settings.key_environment or _OPENAI_KEY}" if self._key else "(none is configured)"
             return EndpointFailed(f"{place} refused with {status}: it does not take the key {where}")
@@ -186,6 +188,15 @@ class OpenAiCompatible:
     def _excerpt(self, fault: Exception) -> str:
         text = " ".join(str(getattr(fault, "message", fault)).split())
         return (text.replace(self._key, "…") if self._key else text)[:200]
+
+
+def _is_too_long(fault: Any) -> bool:  # the client's own error type, absent until it is imported
+    """Says whether an endpoint refused a prompt for its length: each has its own word for it."""
+    told = f"{getattr(fault, 'code', '')} {getattr(fault, 'type', '')} {getattr(fault, 'message', '')}"
+    return any(
+        word in told
+        for word in ("context_length_exceeded", "exceed_context_size_error", "maximum context length")
+    )
 
 
 class _Reply:
@@ -279,6 +290,8 @@ def _retry_after_s(fault: Any) -> float | None:  # the library's status error
 
 def _message(message: ChatMessage) -> dict[str, Any]:
     entry: dict[str, Any] = {"role": message.role, "content": message.content}
+    if message.images:
+        entry["content"] = _parts(message)
     if message.tool_calls:
         entry["content"] = message.content or None
         entry["tool_calls"] = [
@@ -292,6 +305,19 @@ def _message(message: ChatMessage) -> dict[str, Any]:
     if message.tool_call_id is not None:
         entry["tool_call_id"] = message.tool_call_id
     return entry
+
+
+def _parts(message: ChatMessage) -> list[dict[str, Any]]:
+    """Returns the words and the images of a message as parts of its content."""
+    words = [{"type": "text", "text": message.content}] if message.content else []
+    images = [
+        {
+            "type": "image_url",
+            "image_url": {"url": image.url} | ({"detail": image.detail} if image.detail else {}),
+        }
+        for image in message.images
+    ]
+    return words + images
 
 
 def _tools(tools: Sequence[Tool]) -> list[dict[str, Any]]:

@@ -29,6 +29,10 @@ ADAPTERS: dict[tuple[Role, str], str] = {
 """(role, name in the configuration) -> module in this folder : adapter : the dataclass of its options."""
 
 
+SEEING = frozenset({"openai_compatible", "scripted"})
+"""Language models that may be given images. Whether the one behind an endpoint sees them is the operator's to know."""
+
+
 def names(role: Role) -> list[str]:
     """Returns the names that a configuration may use for a role."""
     return [name for known, name in ADAPTERS if known == role]

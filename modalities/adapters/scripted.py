@@ -163,6 +163,8 @@ class ScriptedLanguageModel:
         if messages and messages[-1].role == "tool":
             return f"The result is {messages[-1].content}"
         words = _last_user_words(messages)
+        if seen := sum(len(message.images) for message in messages):
+            words = f"{words} [{seen} images]".strip()
         found = next((reply for key, reply in self._script.replies.items() if _stand_in(key, words)), None)
         return self._script.default.replace("{words}", words) if found is None else found
 
@@ -281,6 +283,10 @@ class ScriptedUnderstander:
     def __init__(self, script: UnderstanderScript | None = None) -> None:
         self._script = script or UnderstanderScript()
         self._embedder = ScriptedEmbedder(EmbedderScript(self._script.dimensions))
+
+    @property
+    def embedder(self) -> ScriptedEmbedder:
+        return self._embedder
 
     def understand(self, texts: Sequence[str]) -> list[Understanding]:
         vectors = self._embedder.embed(texts)

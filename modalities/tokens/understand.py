@@ -45,6 +45,10 @@ class ExampleUnderstander:
             embedder.embed(examples) if examples else np.zeros((0, embedder.dimensions), np.float32)
         )
 
+    @property
+    def embedder(self) -> Embedder:
+        return self._embedder
+
     def understand(self, texts: Sequence[str]) -> list[Understanding]:
         meant = [as_meant(text[:LONGEST_TEXT]) for text in texts]
         more = [at for at, text in enumerate(texts) if meant[at] != text and self._domain.intents]

@@ -64,6 +64,10 @@ class ModelUnderstander:
         self._tool = Tool(TOOL, "Say what the user wants.", json.dumps(schema_of(domain)))
         self._instructions = instructions_of(domain)
 
+    @property
+    def embedder(self) -> Embedder:
+        return self._embedder
+
     def understand(self, texts: Sequence[str]) -> list[Understanding]:
         """Returns one understanding per text, in order; the vectors are the embedder's."""
         fallback = self._examples.understand(texts)

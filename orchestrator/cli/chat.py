@@ -13,7 +13,7 @@ from orchestrator.cli.outcome import CONFIGURATION, FAILED, refuse
 from orchestrator.errors import ChoraleError
 
 if TYPE_CHECKING:
-    from orchestrator.clients.text_socket import RealtimeSocket
+    from orchestrator.clients.text_socket import ReturningSocket
 
 EXAMPLES = """\b
 Examples:
@@ -43,7 +43,7 @@ def chat(
         float, typer.Option(metavar="SECONDS", min=1, help="How long to wait for a reply.")
     ] = 60.0,
 ) -> None:
-    """Type to the assistant and read its replies as they are written."""
+    """Type to the assistant and read its replies as they are written. A connection that breaks is made again."""
     interactive = text is None and sys.stdin.isatty()
     if text is None and not interactive:
         text = sys.stdin.read()
@@ -60,9 +60,11 @@ def chat(
 async def _chat(
     url: str, key: str | None, model: str | None, instructions: str | None, text: str | None, timeout_s: float
 ) -> None:
-    from orchestrator.clients.text_socket import RealtimeSocket
+    from orchestrator.clients.returning import Rules
+    from orchestrator.clients.text_socket import ReturningSocket
 
-    async with RealtimeSocket.connect(url, key, model) as socket:
+    rules = Rules(notice=lambda text: typer.echo(f"({text})", err=True))
+    async with ReturningSocket.connect(url, key, model, rules) as socket:
         conversation = Conversation(socket, timeout_s)
         await conversation.begin(instructions)
         if text is not None:
@@ -101,7 +103,7 @@ class ReplyFailed(ChoraleError):
 class Conversation:
     """Asks, and prints what comes back."""
 
-    def __init__(self, socket: "RealtimeSocket", timeout_s: float) -> None:
+    def __init__(self, socket: "ReturningSocket", timeout_s: float) -> None:
         self._socket = socket
         self._timeout_s = timeout_s
         self._answers_by_itself = False

@@ -91,6 +91,7 @@ def check(
 def examine(settings: "Settings") -> Iterator[Finding]:
     """Yields everything that was looked at."""
     yield from _keys(settings)
+    yield from _signing_key(settings)
     yield _port(settings)
     yield from _workers(settings)
 
@@ -109,8 +110,34 @@ def _keys(settings: "Settings") -> Iterator[Finding]:
         yield Finding("keys", Outcome.WRONG, str(error))
         return
     yield Finding("keys", Outcome.FINE, f"{path}: {len(ring)}")
-    if stat.S_IMODE(path.stat().st_mode) & 0o077:
+    if ring.in_clear:
+        text = f"{ring.in_clear} in clear, for whoever reads the file: chorale keys hash --file {path}"
+        yield Finding("keys", Outcome.NOTE, text)
+    if others_may_read(path):
         yield Finding("keys", Outcome.NOTE, f"others on this machine may read them: chmod 600 {path}")
+
+
+def _signing_key(settings: "Settings") -> Iterator[Finding]:
+    from orchestrator.errors import ConfigError
+    from orchestrator.transports.key_file import read_signing_key
+
+    path = settings.server.secret_file
+    if path is None:
+        return
+    try:
+        read_signing_key(path)
+    except ConfigError as error:
+        yield Finding("secret_file", Outcome.WRONG, str(error))
+        return
+    yield Finding("secret_file", Outcome.FINE, str(path))
+    if others_may_read(path):
+        text = f"others on this machine may make client secrets with it: chmod 600 {path}"
+        yield Finding("secret_file", Outcome.NOTE, text)
+
+
+def others_may_read(path: Path) -> bool:
+    """Tells whether a file is more than its owner's."""
+    return bool(stat.S_IMODE(path.stat().st_mode) & 0o077)
 
 
 def _port(settings: "Settings") -> Finding:

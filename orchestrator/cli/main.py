@@ -27,7 +27,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-_GROUPS = ("models",)
+_GROUPS = ("models", "keys")
 """Verbs with verbs of their own: modules with an `app`."""
 
 _VERBS = ("talk", "chat", "record", "replay", "bench")

@@ -14,9 +14,9 @@ from orchestrator.errors import ChoraleError
 
 if TYPE_CHECKING:
     from orchestrator.clients.address import Event
-    from orchestrator.clients.call import RealtimeCall
     from orchestrator.clients.exchange import Exchange, News
     from orchestrator.clients.recording import Samples
+    from orchestrator.clients.returning_call import ReturningCall
 
 EXAMPLES = """\b
 Examples:
@@ -58,7 +58,7 @@ def talk(
         float, typer.Option(metavar="SECONDS", min=1, help="How long to wait for a reply.")
     ] = 60.0,
 ) -> None:
-    """Say a recording in a call, as a browser would, and hear the reply."""
+    """Say a recording in a call, as a browser would, and hear the reply. A call that breaks is made again."""
     if file is None and say is None:
         refuse("Nothing to say: give a recording (or -), or --say TEXT.", CONFIGURATION)
     samples = _read(file) if file is not None else None
@@ -137,19 +137,21 @@ async def _talk(
     timeout_s: float,
     printer: Printer,
 ) -> None:
-    from orchestrator.clients.call import RealtimeCall
     from orchestrator.clients.exchange import Exchange
+    from orchestrator.clients.returning import Rules
+    from orchestrator.clients.returning_call import ReturningCall
 
     session: dict[str, object] = {"type": "realtime"}
     if transcription:
         session["audio"] = {"input": {"transcription": {"model": "whisper-1"}}}
-    async with RealtimeCall.connect(url, key, session) as call:
-        printer.line(f"connected: {call.call_id}")
+    rules = Rules(notice=lambda text: printer.line(f"({text})"))
+    async with ReturningCall.connect(url, key, session, rules) as call:
+        printer.line(f"connected: {call.now.call_id}")
         exchange = Exchange(plays=True)
         reader = asyncio.create_task(_show_events(call, exchange, printer))
         try:
             if samples is not None:
-                await call.say(samples, lead_s=SILENCE_S, tail_s=SILENCE_S)
+                await _say(call, samples, reader)
                 await _reply(call, exchange, reader, timeout_s, must_hear=True)
             if say is not None:
                 await _type(call, say)
@@ -161,13 +163,28 @@ async def _talk(
         _save(call, out, printer)
 
 
-async def _show_events(call: "RealtimeCall", exchange: "Exchange", printer: Printer) -> None:
+async def _show_events(call: "ReturningCall", exchange: "Exchange", printer: Printer) -> None:
     async for event in call.events():
         printer.show(event, exchange.receive(event, time.monotonic()))
 
 
+async def _say(call: "ReturningCall", samples: "Samples", reader: "asyncio.Task[None]") -> None:
+    """Says a recording. Raises `CallFailed` where the call breaks meanwhile: half of it is no question."""
+    from orchestrator.clients.address import CallFailed
+
+    now = call.now
+    saying = asyncio.create_task(now.say(samples, lead_s=SILENCE_S, tail_s=SILENCE_S))
+    try:
+        while not saying.done():
+            if call.now is not now or now.failure is not None:
+                raise CallFailed(f"{now.failure or 'the call broke'}, while the recording was being said")
+            await asyncio.wait([saying, reader], timeout=POLL_S, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        saying.cancel()
+
+
 async def _reply(
-    call: "RealtimeCall",
+    call: "ReturningCall",
     exchange: "Exchange",
     reader: "asyncio.Task[None]",
     timeout_s: float,
@@ -192,19 +209,19 @@ async def _reply(
         await asyncio.wait([reader], timeout=POLL_S)
 
 
-async def _type(call: "RealtimeCall", text: str) -> None:
+async def _type(call: "ReturningCall", text: str) -> None:
     item = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": text}]}
-    await call.send({"type": "conversation.item.create", "item": item})
-    await call.send({"type": "response.create"})
+    await call.now.send({"type": "conversation.item.create", "item": item})
+    await call.now.send({"type": "response.create"})
 
 
-def _save(call: "RealtimeCall", out: Path, printer: Printer) -> None:
+def _save(call: "ReturningCall", out: Path, printer: Printer) -> None:
     """Writes what could be heard, from the first sound to the last."""
     import numpy as np
 
     from orchestrator.clients.recording import CALL_RATE_HZ, write_wav
 
-    samples = call.received_pcm().samples
+    samples = call.heard()
     audible = np.nonzero(np.abs(samples.astype(np.int32)) > AUDIBLE)[0]
     if len(audible) == 0:
         printer.line("the reply had no sound")

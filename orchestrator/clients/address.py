@@ -1,6 +1,7 @@
 """Where a Realtime server is, how to show the key, and how its refusals read."""
 
 import ssl
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 from urllib.parse import urlencode, urlsplit, urlunsplit
@@ -85,9 +86,11 @@ class Address:
         is_secure = _HTTP_SCHEMES[urlsplit(self.url).scheme] == "https"
         return ssl.create_default_context() if is_secure else True
 
-    def socket(self, model: str | None = None, call_id: str | None = None) -> str:
-        """Where WebSockets connect: a session of their own, or a sideband of a call."""
-        asked = {"call_id": call_id} if call_id else {"model": model} if model else {}
+    def socket(
+        self, model: str | None = None, call_id: str | None = None, place: Mapping[str, str] | None = None
+    ) -> str:
+        """Where WebSockets connect: a session of their own, a sideband of a call, or a `place` in a session."""
+        asked = place or ({"call_id": call_id} if call_id else {"model": model} if model else {})
         return self._at("", _WEB_SOCKET_SCHEMES) + (f"?{urlencode(asked)}" if asked else "")
 
     def _at(self, path: str, schemes: dict[str, str]) -> str:

@@ -16,6 +16,7 @@ from orchestrator.clients.earpiece import Earpiece, ReceivedSound
 from orchestrator.clients.microphone import Microphone
 from orchestrator.clients.peer import new_peer, offering_resends
 from orchestrator.clients.recording import CALL_RATE_HZ, Samples, read_recording
+from orchestrator.clients.returning import SECRET_HEADER, Cursor
 from orchestrator.peers import choose_addresses, close_peer
 
 CHANNEL = "oai-events"
@@ -27,7 +28,10 @@ class RealtimeCall:
     """Use as ``async with RealtimeCall.connect(url) as call``: sound goes out by `microphone` (silence until something
     is said), events both ways, and everything received is kept for `received_pcm`."""
 
-    def __init__(self, microphone: Microphone | None = None) -> None:
+    def __init__(self, microphone: Microphone | None = None, cursor: Cursor | None = None) -> None:
+        self.cursor = cursor or Cursor()
+        """Where it stands in its session: another call may go on from there."""
+
         self._peer = new_peer()
         self.microphone = microphone or Microphone()
         self._earpiece = Earpiece()
@@ -57,12 +61,13 @@ class RealtimeCall:
         session: Mapping[str, Any] | None = None,
         connect_within_s: float = CONNECT_WITHIN_S,
         microphone: Microphone | None = None,
+        cursor: Cursor | None = None,
     ) -> AsyncIterator[Self]:
-        """Calls, waits until events can be sent, and hangs up at the end.
+        """Calls, waits until events can be sent, and hangs up at the end. `cursor`: comes back to where that stands.
 
         Raises `ServerAway`, `ServerUntrusted`, `ServerRefused`, `CallFailed`.
         """
-        call = cls(microphone)
+        call = cls(microphone, cursor)
         try:
             try:
                 async with asyncio.timeout(connect_within_s):
@@ -117,13 +122,21 @@ class RealtimeCall:
             async with httpx.AsyncClient(
                 headers=address.headers, verify=address.trust, trust_env=False
             ) as client:
-                response = await client.post(address.calls, **_body(offer, session), timeout=None)
+                place, headers = {}, {}
+                if self.cursor.may_return:
+                    place, headers = self.cursor.place, {SECRET_HEADER: self.cursor.secret}
+                body = _body(offer, session)
+                headers |= body.pop("headers", {})
+                response = await client.post(
+                    address.calls, **body, params=place, headers=headers, timeout=None
+                )
         except httpx.ConnectError as error:
             raise unreachable(address.url, error, "no connection") from error
         except httpx.TransportError as error:
             raise unreachable(address.url, error) from error
         if not response.is_success:
             raise refusal(response)
+        self.cursor.given(response.headers)
         self.call_id = response.headers.get("location", "").rpartition("/")[2]
         await self._peer.setRemoteDescription(RTCSessionDescription(response.text, "answer"))
         await self._open
@@ -134,6 +147,8 @@ class RealtimeCall:
 
     def _message(self, message: str | bytes) -> None:
         event = json.loads(message)
+        if not self.cursor.receive(event):
+            return
         try:
             self._events.put_nowait(event)
         except asyncio.QueueFull:

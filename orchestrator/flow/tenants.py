@@ -41,6 +41,47 @@ def quotas(
     }
 
 
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """How many sessions and how many links a tenant may have at one time; None is no bound of its own. What it may use
+    in a span of time are `Quotas`."""
+
+    sessions: int | None = None
+    links: int | None = None
+
+
+BOUNDLESS = Allowance()
+
+
+class Places:
+    """What each tenant has at one time of something that is bounded for all together elsewhere: one number for each
+    tenant that has any."""
+
+    def __init__(self) -> None:
+        self._taken: dict[str, int] = {}
+
+    def taken(self, tenant: str) -> int:
+        return self._taken.get(tenant, 0)
+
+    def take(self, tenant: str, most: int | None) -> bool:
+        """Takes a place, if the tenant has fewer than `most`; None is no bound. Each is given back once."""
+        taken = self.taken(tenant)
+        if most is not None and taken >= most:
+            return False
+        self._taken[tenant] = taken + 1
+        return True
+
+    def give_back(self, tenant: str) -> None:
+        """Raises `InvalidState` where none is taken."""
+        taken = self.taken(tenant)
+        if taken == 0:
+            raise InvalidState("places", "none", "a place was given back")
+        if taken == 1:
+            del self._taken[tenant]
+        else:
+            self._taken[tenant] = taken - 1
+
+
 def fits_no_reply(quotas: Quotas, output_tokens: int) -> str | None:
     """Says which key of a quota, and how, leaves no room for a reply that reads one token and may write so many: every
     one would be refused. None where there is room."""
@@ -139,6 +180,14 @@ class TenantLimits:
         own = self._own.get(tenant)
         return self._by_tier.get(tier, {}) if own is None else own
 
+    def set_own(self, own: Mapping[str, Quotas]) -> None:
+        """Lets other tenants have quotas of their own, or the same other ones. Whose quotas change begins anew; what is
+        reserved of its old account is still booked there."""
+        before, self._own = self._own, dict(own)
+        changed = {tenant for tenant in before.keys() | own.keys() if before.get(tenant) != own.get(tenant)}
+        for key in [key for key in self._accounts if key[0] in changed]:
+            del self._accounts[key]
+
     def reserve(
         self, tenant: str, tier: int, needs: Mapping[Resource, int], now: int
     ) -> Hold | Refusal | None:
@@ -166,6 +215,15 @@ class TenantLimits:
         for part, use in taken.values():
             use.reserved += part.amount
         return Hold(taken)
+
+    def left(self, tenant: str, tier: int, now: int) -> dict[Resource, tuple[int, int, int]]:
+        """Returns of each quota of a tenant its limit, what is left of it, and in how long (µs) all of it is again."""
+        account = self._accounts.get((tenant, 0 if tenant in self._own else tier), {})
+        found = {}
+        for resource, quota in self.quotas_of(tenant, tier).items():
+            limiter = account.get(resource)
+            found[resource] = (quota.limit, *((quota.limit, 0) if limiter is None else limiter.left(now)))
+        return found
 
     def statistics(self) -> TenantStatistics:
         use = {key: replace(use) for key, use in self._use.items()}

@@ -191,6 +191,12 @@ class TokenLimiter:
         """What the window held when it was last looked at."""
         return self._window.total
 
+    def left(self, now: int) -> tuple[int, int]:
+        """Returns how much is left of the quota, and in how long (µs) all of it is there again."""
+        self._window.advance(max(now, self._last_us))
+        used = self._window.total
+        return max(0, self._limit - used), self._window.free_in_us(used)
+
     def reserve(self, amount: int, now: int) -> "Reservation | Refusal":
         """Takes an amount, or says when there will be room for it: 0 s where it is more than the quota ever gives.
 

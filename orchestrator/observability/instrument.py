@@ -10,6 +10,9 @@ from typing import Protocol
 
 from orchestrator.observability.traceparent import TraceParent
 
+NO_TURN = -1
+"""The turn of a job that is done for a request: no end of a turn will follow it."""
+
 
 class Ending(Enum):
     """How a job or a turn ended."""

@@ -38,7 +38,7 @@ _STANDARD = frozenset(logging.makeLogRecord({}).__dict__) | {
 _SECRETS = re.compile(
     r"(?P<before>(?:[?&](?:secret|session_secret|key|api_key|token|access_token)=)|(?:\bBearer\s+)"
     r"|(?:openai-insecure-api-key\.))[^\s&\"',]+"
-    r"|\b(?:ek|sk)[_-][A-Za-z0-9_-]{8,}",
+    r"|\b(?:ek|sk|rs)[_-][A-Za-z0-9_-]{8,}",
     re.IGNORECASE,
 )
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")

@@ -53,9 +53,8 @@ class Replayed:
 
 
 def make_heart(header: Header, today: SessionRules | None = None) -> Heart:
-    """Returns a heart as the recorded session had one, judged by the code of `today`. Its secret is empty: it is in no
-    recording."""
-    return Heart(header.session, recorded_rules(header.rules, today), header.tag, "", 0)
+    """Returns a heart as the recorded session had one, judged by the code of `today`."""
+    return Heart(header.session, recorded_rules(header.rules, today), header.tag, 0)
 
 
 def replay(

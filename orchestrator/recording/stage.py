@@ -160,6 +160,8 @@ class _Link:
 
     def close(self, code: int, reason: str) -> None:
         self.closed.append((code, reason))
+        if self.playout is not None:
+            self.playout.flush()
 
 
 def perform(
@@ -200,12 +202,13 @@ async def _play(
     dispatcher.start()
     session = SessionRunner(view, "", rules, clock, dispatcher, company.detector, recorder=memory)
     running = asyncio.create_task(session.run())
+    links: dict[str, _Link] = {}
     try:
         for number, one in enumerate(inputs):
             await asyncio.sleep(one.at_us / US_PER_S - asyncio.get_running_loop().time())
             if running.done():
                 break
-            await _do(session, one, clock)
+            await _do(session, one, clock, links)
             tell(number / len(inputs))
         await _settle(session, running, memory, clock)
         session.end("the recording has ended")
@@ -230,7 +233,7 @@ async def _settle(
         await asyncio.sleep(0.1)
 
 
-async def _do(session: SessionRunner, one: Input, clock: LoopClock) -> None:
+async def _do(session: SessionRunner, one: Input, clock: LoopClock, links: dict[str, _Link]) -> None:
     what = one.what
     try:
         match what:
@@ -240,9 +243,12 @@ async def _do(session: SessionRunner, one: Input, clock: LoopClock) -> None:
                 session.intake.append(what.pcm)
             case on.LinkJoined():
                 playout = _Playout(session.playout_drained) if what.kind is LinkKind.CALL else None
-                session.attach(_Link(what.link_id, what.kind, playout))
+                links[what.link_id] = _Link(what.link_id, what.kind, playout)
+                session.attach(links[what.link_id])
             case on.LinkLeft():
                 session.detach(what.link_id)
+                if (link := links.pop(what.link_id, None)) is not None:
+                    link.close(1000, "gone")  # its track plays no further
             case on.ClientSaid():
                 await session.submit(what.link_id, what.event, max(0, clock.now_us() - what.sent_us))
             case on.ClientErred():

@@ -8,7 +8,7 @@ what waits then: an idle worker never waits for company.
 from bisect import bisect_left
 
 from modalities.ports import SPEECH_RATE_HZ
-from orchestrator.scheduling.work import Reply, Score, Speak, Transcribe, Understand, Work
+from orchestrator.scheduling.work import Embed, Reply, Score, Speak, Transcribe, Understand, Work
 
 CLIP_SHAPES_S = (5.0, 7.5, 10.0, 15.0, 20.0, 30.0)
 """Lengths that a recogniser's encoder is run at; a clip rounds up to the next, a longer one to the last."""
@@ -25,7 +25,7 @@ def shape_of(work: Work) -> Shape | None:
             return ("score", _length(work), False, work.rung)
         case Understand():
             return ("understand", 0, False, 0)
-        case Reply() | Speak():
+        case Embed() | Reply() | Speak():
             return None
 
 

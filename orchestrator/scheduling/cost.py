@@ -1,20 +1,23 @@
 """What a job uses of its tenant's quotas: estimated and reserved before it is queued, put right at its end.
 
 A final recognition costs the sound that it hears; a reply costs one request, what the model reads and what it may
-write. Drafts, scores, understanding and speech cost nothing: the server makes them for itself.
+write. Drafts, scores, understanding and speech cost nothing: the server makes them for itself. Who asks for such work
+alone asks for a request (`Costs.request`).
 """
 
 from collections import deque
 from collections.abc import Mapping
 from math import ceil
+from typing import Literal
 
 from msgspec import structs
 
+from orchestrator.clock import US_PER_S
 from orchestrator.flow.limiter import Refusal
-from orchestrator.flow.tenants import Hold, TenantLimits, TenantStatistics
+from orchestrator.flow.tenants import Hold, Quotas, TenantLimits, TenantStatistics
 from orchestrator.flow.token_limiter import Resource
 from orchestrator.scheduling.job import Job
-from orchestrator.scheduling.work import Replied, Reply, Report, Transcribe, Transcribed
+from orchestrator.scheduling.work import LimitLeft, Replied, Reply, Report, Transcribe, Transcribed
 
 BYTES_PER_MS = 32
 DEFAULT_OUTPUT_TOKENS = 1_024
@@ -24,7 +27,13 @@ MOST_RATIOS = 64
 _FIRST_RATIO = 0.5
 _MARGIN = 1.25
 _LEAST_BYTES = 64
+_IMAGE_BYTES = 4_000
+"""What an image counts for: a thousand tokens, about."""
 _CHARACTERS_PER_TOKEN = 3
+_NAMES: Mapping[Resource, Literal["requests", "tokens"]] = {
+    Resource.REQUESTS: "requests",
+    Resource.LLM_TOKENS: "tokens",
+}
 
 
 class Costs:
@@ -52,6 +61,16 @@ class Costs:
         hold = self._limits.reserve(tenant, job.tier, needs, now) if needs else None
         return hold if isinstance(hold, Refusal) else Charge(job, hold, read_bytes)
 
+    def request(self, tenant: str, tier: int, now: int) -> Refusal | None:
+        """Books one request for work that costs nothing by itself; says when there is room for it where there is
+        none."""
+        hold = self._limits.reserve(tenant, tier, {Resource.REQUESTS: 1}, now)
+        if isinstance(hold, Refusal):
+            return hold
+        if hold is not None:
+            hold.settle({}, now)
+        return None
+
     def settle(self, charge: "Charge", report: Report | None, written: int, now: int) -> None:
         """Books what a job has used, once: its last report says it. Without one (it was taken back) a reply that had
         begun costs what was read and the `written` characters; what failed or never began costs nothing."""
@@ -70,6 +89,22 @@ class Costs:
                 hold.settle({Resource.LLM_TOKENS: spent}, now)
             case _:
                 hold.refund(now)
+
+    def with_limits(self, replied: Replied, tenant: str, tier: int, now: int) -> Replied:
+        """Returns the last report of a reply with what its tenant may still use."""
+        left = self._limits.left(tenant, tier, now)
+        if left.keys().isdisjoint(_NAMES):
+            return replied
+        limits = (
+            LimitLeft(name, *left[resource][:2], round(left[resource][2] / US_PER_S, 3))
+            for resource, name in _NAMES.items()
+            if resource in left
+        )
+        return structs.replace(replied, limits=tuple(limits))
+
+    def set_own(self, own: Mapping[str, Quotas]) -> None:
+        """Lets other tenants have quotas of their own (`TenantLimits.set_own`)."""
+        self._limits.set_own(own)
 
     def statistics(self) -> TenantStatistics:
         return self._limits.statistics()
@@ -93,7 +128,9 @@ class Charge:
 def _bytes_of(work: Reply) -> int:
     """Returns the bytes of what a model reads for a reply."""
     messages = sum(
-        len(one.content.encode()) + sum(len(call.arguments.encode()) for call in one.tool_calls)
+        len(one.content.encode())
+        + _IMAGE_BYTES * len(one.images)
+        + sum(len(call.arguments.encode()) for call in one.tool_calls)
         for one in work.messages
     )
     tools = sum(len(str(tool).encode()) for tool in work.tools)

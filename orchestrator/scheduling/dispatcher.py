@@ -39,7 +39,7 @@ from orchestrator.scheduling.scheduler import Scheduler
 from orchestrator.scheduling.serving import Serving
 from orchestrator.scheduling.splice import ends_a_job
 from orchestrator.scheduling.tickets import Ticket, Tickets
-from orchestrator.scheduling.work import Failed, Report, WorkKind
+from orchestrator.scheduling.work import Failed, Replied, Report, WorkKind
 from orchestrator.scheduling.worker_ports import Workers
 
 log = logging.getLogger("chorale.flow")
@@ -117,10 +117,14 @@ class Dispatcher:
         if session_id in self._listeners:
             self._scheduler.reprioritise(session_id, self._clock.now_us())
 
+    def book(self, tenant: str, tier: int) -> Refusal | None:
+        """Puts one request on a tenant's account, for work that costs nothing by itself (`Costs.request`)."""
+        return None if self._costs is None else self._costs.request(tenant, tier, self._clock.now_us())
+
     def submit(self, job: Job, turn: int = 0) -> None:
-        """Queues a job of a session's `turn` (for telemetry). Never waits: a refusal arrives as `Failed` with
-        ``rate_limit_exceeded`` and a retry time, or with ``worker_failed`` where nobody can do such work. A speculative
-        job that would make others wait is refused too; that is no overload, and counts for none.
+        """Queues a job of a session's `turn` (for telemetry; `NO_TURN`: of a request). Never waits: a refusal arrives
+        as `Failed` with ``rate_limit_exceeded`` and a retry time, or with ``worker_failed`` where nobody can do such
+        work. A speculative job that would make others wait is refused too; that is no overload, and counts for none.
 
         Raises `InvalidState` where nobody listens for the job's session.
         """
@@ -222,6 +226,9 @@ class Dispatcher:
             self._scheduler.finish(report.job_id, now)
             ticket.settle(Permit.dropped if isinstance(told, Failed) else Permit.succeeded, now)
             self._note_end(ticket, told, now)
+            if isinstance(told, Replied) and self._costs is not None and ticket.charge is not None:
+                tenant, tier = self._tenants[ticket.session_id], ticket.charge.job.tier
+                told = self._costs.with_limits(told, tenant, tier, now)
             if ends_a_job(report):
                 self._instances.ended(worker_id, report, now, wanted=True)
             else:

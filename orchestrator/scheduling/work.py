@@ -27,13 +27,23 @@ class CallSpec(Struct, frozen=True):
     arguments: str
 
 
+class Picture(Struct, frozen=True, omit_defaults=True):
+    """An image that a model is to see. In a session's heart it is a `name` alone; the runner fills its data URI in as
+    `url`. `detail` is the client's: auto, low or high."""
+
+    name: str
+    detail: str = ""
+    url: str = ""
+
+
 class PromptMessage(Struct, frozen=True, omit_defaults=True):
-    """One entry of a prompt: role system, user, assistant or tool."""
+    """One entry of a prompt: role system, user, assistant or tool. Images stand behind the words."""
 
     role: str
     content: str = ""
     tool_calls: tuple[CallSpec, ...] = ()
     tool_call_id: str | None = None
+    images: tuple[Picture, ...] = ()
 
 
 class Transcribe(Struct, frozen=True, tag="transcribe", omit_defaults=True):
@@ -75,8 +85,18 @@ class Understand(Struct, frozen=True, tag="understand", omit_defaults=True):
     text: str
 
 
+class Embed(Struct, frozen=True, tag="embed", omit_defaults=True):
+    """Turn texts into the embedding model's own vectors."""
+
+    texts: tuple[str, ...]
+
+
 class Reply(Struct, frozen=True, tag="reply", omit_defaults=True):
-    """Write the assistant's next message. `tool_choice` as in `modalities.ports.Prompt`."""
+    """Write the assistant's next message. `tool_choice` as in `modalities.ports.Prompt`.
+
+    The reply ends before the first text of `stop` that it would say. `seed` None follows from the job. `whole`: a
+    prompt that does not fit is refused (``context_length_exceeded``), not shortened.
+    """
 
     messages: tuple[PromptMessage, ...]
     tools: tuple[ToolSpec, ...] = ()
@@ -84,6 +104,9 @@ class Reply(Struct, frozen=True, tag="reply", omit_defaults=True):
     max_tokens: int | None = None
     temperature: float | None = None
     cache_key: str = ""
+    seed: int | None = None
+    stop: tuple[str, ...] = ()
+    whole: bool = False
 
 
 class Speak(Struct, frozen=True, tag="speak", omit_defaults=True):
@@ -93,7 +116,7 @@ class Speak(Struct, frozen=True, tag="speak", omit_defaults=True):
     speed: float = 1.0
 
 
-Work = Transcribe | Score | Understand | Reply | Speak
+Work = Transcribe | Score | Understand | Embed | Reply | Speak
 
 
 def kind_of(work: Work) -> WorkKind:
@@ -101,7 +124,7 @@ def kind_of(work: Work) -> WorkKind:
     match work:
         case Transcribe() | Score():
             return "asr"
-        case Understand():
+        case Understand() | Embed():
             return "understand"
         case Reply():
             return "llm"
@@ -201,6 +224,15 @@ class Understood(Struct, frozen=True, tag="understood", omit_defaults=True):
     likeness: dict[str, int] = {}
 
 
+class Embedded(Struct, frozen=True, tag="embedded", omit_defaults=True):
+    """The answer to one `Embed`: a vector of float32, little-endian, for each text in order, and how many tokens the
+    texts have together."""
+
+    job_id: str
+    vectors: tuple[bytes, ...] = ()
+    tokens: int = 0
+
+
 class ReplyText(Struct, frozen=True, tag="reply_text", gc=False):
     """More text of a reply."""
 
@@ -217,14 +249,25 @@ class ReplyCall(Struct, frozen=True, tag="reply_call", omit_defaults=True):
     name: str | None = None
 
 
+class LimitLeft(Struct, frozen=True, array_like=True):
+    """What a tenant may still use of a quota, and in how many seconds all of it is there again."""
+
+    name: Literal["requests", "tokens"]
+    limit: int
+    remaining: int
+    reset_s: float
+
+
 class Replied(Struct, frozen=True, tag="replied", omit_defaults=True):
-    """A reply is complete. `finish_reason`: stop, length, tool_calls or cancelled."""
+    """A reply is complete. `finish_reason`: stop, length, tool_calls or cancelled. `limits` are put in by the
+    dispatcher, once the reply is booked; none where there are no quotas."""
 
     job_id: str
     finish_reason: str
     input_tokens: int = 0
     cached_tokens: int = 0
     output_tokens: int = 0
+    limits: tuple[LimitLeft, ...] = ()
 
 
 class SpeechPiece(Struct, frozen=True, tag="speech_piece", omit_defaults=True):
@@ -256,11 +299,25 @@ class Failed(Struct, frozen=True, tag="failed", omit_defaults=True):
     reason: str = ""
 
 
-Report = Transcribed | Scored | Understood | ReplyText | ReplyCall | Replied | SpeechPiece | Spoke | Failed
+Report = (
+    Transcribed
+    | Scored
+    | Understood
+    | Embedded
+    | ReplyText
+    | ReplyCall
+    | Replied
+    | SpeechPiece
+    | Spoke
+    | Failed
+)
+
+CONTEXT_EXCEEDED = "context_length_exceeded"
+"""The code of a `Failed` whose prompt or text does not fit into the model."""
 
 REFUSED = "rate_limit_exceeded"
 """The code of a `Failed` whose job was never taken: there was no room for it."""
 
-ENDS_A_JOB = frozenset({Transcribed, Scored, Understood, Replied, Spoke, Failed})
+ENDS_A_JOB = frozenset({Transcribed, Scored, Understood, Embedded, Replied, Spoke, Failed})
 """Reports after which nothing more comes for their job. A set of types, since it is asked of every token several
 times: six `isinstance` tests of Structs take a microsecond and a half."""

@@ -9,9 +9,14 @@ from orchestrator.errors import WireError
 from orchestrator.scheduling.work import Reply, ToolSpec, Transcribe
 from orchestrator.sessions.conversation import Conversation, Entry, as_prompt
 from orchestrator.sessions.response import ResponseShape
+from orchestrator.sessions.truncation import truncation_of
 from orchestrator.wire.client import ItemReference, ResponseParams
 from orchestrator.wire.items import Item
+from orchestrator.wire.server import ErrorBody
 from orchestrator.wire.session import FunctionTool, NamedToolChoice, Session, ToolChoice
+
+MAX_ASIDES = 16
+"""Responses outside of the conversation (``"conversation": "none"``) that run at one time."""
 
 NO_PARAMETERS = '{"type":"object","properties":{}}'
 
@@ -31,6 +36,9 @@ def response_shape(
         voice=(output and output.voice) or view.audio.output.voice,
         metadata=params.metadata,
         conversation_id=None if params.conversation == "none" else conversation_id,
+        parallel=view.parallel_tool_calls is not False
+        if params.parallel_tool_calls in (None, UNSET)
+        else params.parallel_tool_calls is True,
     )
 
 
@@ -54,11 +62,12 @@ def reply_work(
     foreseen: Entry | None = None,
 ) -> Reply:
     """Returns the job of the language model. `params.input` replaces the conversation as context; `foreseen` is an item
-    that the conversation does not hold yet."""
+    that the conversation does not hold yet. Raises `WireError` (``context_length_exceeded``) where the conversation is
+    too long, and the client wants none of it left out."""
     instructions = view.instructions if params.instructions is None else params.instructions
     limit = view.max_output_tokens if params.max_output_tokens is None else params.max_output_tokens
     if params.input is None:
-        messages = conversation.prompt(instructions, foreseen)
+        messages = conversation.prompt(instructions, foreseen, truncation_of(view.truncation))
     else:
         entries = [_given(conversation, given) for given in params.input]
         messages = as_prompt(instructions, [entry for entry in entries if entry is not None])
@@ -68,6 +77,7 @@ def reply_work(
         tool_choice=_choice(view.tool_choice if params.tool_choice is None else params.tool_choice),
         max_tokens=None if limit == "inf" else limit,
         cache_key=cache_key,
+        whole=view.truncation == "disabled",
     )
 
 
@@ -80,12 +90,31 @@ def check_inputs(params: ResponseParams, conversation: Conversation) -> None:
             )
 
 
+def failed_to_ask(error: WireError) -> ErrorBody:
+    """Returns the error of a response that could not be put to a model."""
+    return ErrorBody(type="invalid_request_error", message=str(error), code=error.wire_code)
+
+
+TOO_MANY_ASIDES = ErrorBody(
+    type="rate_limit_error",
+    message=f"At most {MAX_ASIDES} responses may run outside of the conversation; wait until one is done.",
+    code="rate_limit_exceeded",
+)
+
+
 def already_active(response_id: str) -> WireError:
     """Returns the error for a second response in one conversation."""
     return WireError(
         "conversation_already_has_active_response",
         f"Conversation already has an active response in progress: {response_id}. Wait until the response "
         "is finished before creating a new one.",
+    )
+
+
+def nothing_to_cancel() -> WireError:
+    """Returns the error for a `response.cancel` while nothing runs."""
+    return WireError(
+        "response_cancel_not_active", "Cancellation failed: no active response found", "response_id"
     )
 
 

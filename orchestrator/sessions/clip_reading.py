@@ -1,24 +1,51 @@
-"""Sound inside a client's item is read before its session's heart sees the item: in slices, others get their turn."""
+"""What is big inside a client's item is read before its session's heart sees the item: in slices, others get their
+turn."""
 
 import asyncio
+from collections.abc import Generator
 from contextlib import closing
+from typing import TypeVar
 
 from msgspec import structs
 
+from orchestrator.errors import WireError
 from orchestrator.sessions.clips import ClipStore, named, unwritten_sound
+from orchestrator.sessions.pictures import PictureStore, names_of
 from orchestrator.sessions.tap import Tap
 from orchestrator.wire.client import CreateItem
 
+Read = TypeVar("Read")
 
-async def without_sound(event: CreateItem, clips: ClipStore, tap: Tap | None) -> CreateItem:
-    """Takes the sound out of a client's item and leaves its name: hearts hold no samples. Others get their turn between
-    slices; `tap` sees what was read. Cancelling loses the event. Raises `WireError`."""
+
+async def without_content(
+    event: CreateItem, clips: ClipStore, pictures: PictureStore, tap: Tap | None
+) -> CreateItem:
+    """Takes sound and images out of a client's item and leaves their names: hearts hold no samples. Others get their
+    turn between slices; `tap` sees the sound that was read. Cancelling loses the event. Raises `WireError`."""
     name: str | None = None
-    if sounds := unwritten_sound(event.item):
-        with closing(clips.read(sounds)) as reading:
-            for read in reading:
-                name = read
-                await asyncio.sleep(0)
+    item = await _in_slices(pictures.read(event.item))
+    if sounds := unwritten_sound(item):
+        try:
+            with closing(clips.read(sounds)) as reading:
+                for read in reading:
+                    name = read
+                    await asyncio.sleep(0)
+        except (WireError, asyncio.CancelledError):
+            for one in names_of(item):
+                pictures.forget(one)
+            raise
         if tap is not None and name is not None:
             tap.clip(name, clips.sound(name))
-    return structs.replace(event, item=named(event.item, name))
+    return structs.replace(event, item=named(item, name))
+
+
+async def _in_slices(reading: Generator[None, None, Read]) -> Read:
+    """Returns what a generator returns; others get their turn wherever it yields."""
+    with closing(reading):
+        while True:
+            try:
+                next(reading)
+            except StopIteration as end:
+                read: Read = end.value
+                return read
+            await asyncio.sleep(0)

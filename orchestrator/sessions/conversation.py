@@ -8,15 +8,18 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from msgspec import structs
+from msgspec import UNSET, structs
 
 from modalities.text.facts.standing import as_corrected
 from orchestrator.errors import WireError
-from orchestrator.scheduling.work import CallSpec, PromptMessage
+from orchestrator.scheduling.work import CallSpec, Picture, PromptMessage
+from orchestrator.sessions.truncation import AUTO, Truncation, too_long
 from orchestrator.wire.items import (
+    HELD_IMAGE,
     FunctionCall,
     FunctionCallOutput,
     InputAudio,
+    InputImage,
     InputText,
     Item,
     Message,
@@ -26,10 +29,9 @@ from orchestrator.wire.items import (
 
 _TOMBSTONES = 256
 
-BLOCKS = 4
-"""A conversation that is too long for prompts loses its old end in blocks, each this part of what a prompt may hold. In
-between, prompts begin alike, and what a model has computed of one serves the next; were items to leave one by one, no
-prompt would begin as the one before."""
+
+_IMAGE_CHARACTERS = 1_500
+"""What an image takes of a prompt: so that all that are held fit in beside words."""
 
 
 @dataclass(slots=True)
@@ -52,6 +54,10 @@ class Entry:
     heard: str | None = None
     response_id: str | None = None
     offset: int = 0
+    unseen: bool = False
+    """Its images are held no longer."""
+    size: int = 0
+    """What a client gave of it, in characters."""
     changed: Callable[[], None] | None = field(default=None, repr=False, compare=False)
     """Told of every change, by the conversation that holds it."""
 
@@ -70,13 +76,15 @@ class Conversation:
     """Keeps entries in order and finds them by id. Every method's cost depends on the distance from the end, not on
     the length of the session."""
 
-    def __init__(self, max_items: int = 2_000, prompt_chars: int = 24_000) -> None:
+    def __init__(self, max_items: int = 2_000, truncation: Truncation = AUTO) -> None:
         self._entries: list[Entry] = []
         self._by_id: dict[str, Entry] = {}
         self._gone: OrderedDict[str, Item] = OrderedDict()
         self._max_items = max_items
-        self._prompt_chars = prompt_chars
+        self._truncation = truncation
         self._offset = 0
+        self.given = 0
+        """What clients gave, of items that are here, in characters."""
         self.changes = 0
         """Counts what happened to any entry, or to their order: as long as it stands, prompts are what they were."""
 
@@ -138,6 +146,7 @@ class Conversation:
         self._entries.insert(at, entry)
         entry.changed = self._note_change
         self._by_id[entry.id] = entry
+        self.given += entry.size
         self._gone.pop(entry.id, None)
         while len(self._entries) > self._max_items:
             self._let_go(self._by_id.pop(self._entries.pop(0).id))
@@ -149,6 +158,7 @@ class Conversation:
     def _let_go(self, entry: Entry) -> None:
         self._note_change()
         entry.changed = None
+        self.given -= entry.size
 
     def _place_by_time(self, entry: Entry) -> int:
         at = len(self._entries)
@@ -224,10 +234,12 @@ class Conversation:
         elif item_id in self._gone:
             self._gone[item_id] = _cut(self._gone[item_id], heard)
 
-    def prompt(self, instructions: str, foreseen: Entry | None = None) -> tuple[PromptMessage, ...]:
-        """Returns the instructions and the newest items that fit `prompt_chars`, oldest first; with `foreseen` as it
-        will be once that entry has been added in its time's place. Older ones leave in blocks, `BLOCKS` of them
-        to a prompt, and what is left begins with a user's message, unless hardly a block fits.
+    def prompt(
+        self, instructions: str, foreseen: Entry | None = None, truncation: Truncation | None = None
+    ) -> tuple[PromptMessage, ...]:
+        """Returns the instructions and the newest items that fit a prompt, oldest first; with `foreseen` as it
+        will be once that entry has been added in its time's place. Older ones leave in blocks (`Truncation`), and
+        what is left begins with a user's message, unless hardly a block fits. Raises `WireError` where none may leave.
 
         Items without words (silence, unheard replies, speech still pending) are left out; the outputs of calls whose
         call fell off the edge too, since models refuse an answer to nothing.
@@ -237,15 +249,17 @@ class Conversation:
             at = self._place_by_time(foreseen)
             foreseen.offset = self._next_offset()
             entries = [*entries[:at], foreseen, *entries[at:]][-self._max_items :]
-        return as_prompt(instructions, self._newest(entries))
+        return as_prompt(instructions, self._newest(entries, truncation or self._truncation))
 
-    def _newest(self, entries: list[Entry]) -> list[Entry]:
-        budget = self._prompt_chars
+    def _newest(self, entries: list[Entry], truncation: Truncation) -> list[Entry]:
+        budget = truncation.characters
         chosen: list[Entry] = []
         for entry in reversed(entries):
             budget -= _length(entry)
+            if budget < 0 and truncation.share is None:
+                raise too_long(truncation)
             if budget < 0 and chosen:
-                return _whole_blocks(chosen[::-1], entry, max(1, self._prompt_chars // BLOCKS))
+                return _whole_blocks(chosen[::-1], entry, truncation.block)
             chosen.append(entry)
         return chosen[::-1]
 
@@ -288,7 +302,7 @@ def _whole_blocks(entries: list[Entry], cut: Entry, block: int) -> list[Entry]:
 
 def _length(entry: Entry) -> int:
     """Length as a prompt counts it: a model's template adds to every message."""
-    return len(words_of(entry)) + 16
+    return len(words_of(entry)) + 16 + _IMAGE_CHARACTERS * len(pictures_of(entry))
 
 
 def words_of(entry: Entry) -> str:
@@ -307,6 +321,18 @@ def words_of(entry: Entry) -> str:
             return item.arguments
         case FunctionCallOutput():
             return item.output
+
+
+def pictures_of(entry: Entry) -> tuple[Picture, ...]:
+    """Returns the images of an item that a model is to see."""
+    item = entry.item
+    if entry.left_out or entry.unseen or not isinstance(item, Message):
+        return ()
+    return tuple(
+        Picture(part.image_url, "" if part.detail is UNSET else part.detail)
+        for part in item.content
+        if isinstance(part, InputImage) and part.image_url.startswith(HELD_IMAGE)
+    )
 
 
 def _words_of_part(part: object) -> str:
@@ -333,12 +359,14 @@ def as_prompt(instructions: str, entries: list[Entry]) -> tuple[PromptMessage, .
         item = entry.item
         match item:
             case Message():
-                words = words_of(entry)
-                if not words.strip():
+                words, images = words_of(entry), pictures_of(entry)
+                if not words.strip() and not images:
                     continue
                 if messages and item.role == "user" and messages[-1].role == "user":
-                    words = f"{messages.pop().content}\n{words}"
-                messages.append(PromptMessage(role=item.role, content=words))
+                    before = messages.pop()
+                    words = "\n".join(one for one in (before.content, words) if one)
+                    images = before.images + images
+                messages.append(PromptMessage(role=item.role, content=words, images=images))
             case FunctionCall():
                 if item.call_id not in answered or item.status == "incomplete":
                     continue  # endpoints refuse a call without its output

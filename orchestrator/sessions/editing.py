@@ -12,11 +12,21 @@ from orchestrator.sessions.events import ClientSaid
 from orchestrator.sessions.listening import Listener
 from orchestrator.sessions.observing import Source, given_tokens, written
 from orchestrator.sessions.outbound import Outbound
+from orchestrator.sessions.pictures import Seen, names_of
 from orchestrator.sessions.states import Ear
 from orchestrator.sessions.turns import TurnWindow
 from orchestrator.wire import client
 from orchestrator.wire import server as wire
-from orchestrator.wire.items import OBJECT, FunctionCallOutput, InputAudio, InputText, Item, Message
+from orchestrator.wire.items import (
+    OBJECT,
+    FunctionCallOutput,
+    InputAudio,
+    InputImage,
+    InputText,
+    Item,
+    Message,
+)
+from orchestrator.wire.limits import size_of
 from orchestrator.wire.session import Session
 
 _MOST_TYPED = 4
@@ -46,6 +56,7 @@ class Editor:
         self._checker = checker
         self._sent: dict[str, int] = {}
         self._clips: dict[str, str] = {}
+        self._seen = Seen(out)
         self._captions = 0
 
     # -- items ------------------------------------------------------------------------------------------------------
@@ -58,6 +69,13 @@ class Editor:
             raise WireError(
                 "invalid_value", f"There is no function call with the id '{item.call_id}'", "item.call_id"
             )
+        size, most = size_of(item), self._out.rules.item_bytes
+        if most and self._conversation.given + size > most:
+            raise WireError(
+                "invalid_value",
+                f"The conversation holds {most} characters of items; delete some first.",
+                "item",
+            )
         sent = self._sent_at(said)
         item_id = self._out.ids.take("item") if item.id is UNSET or not item.id else str(item.id)
         self._conversation.place(item_id, event.previous_item_id)
@@ -65,7 +83,8 @@ class Editor:
         if typed:
             self._interrupt(sent)
         item, clip = without_name(structs.replace(item, id=item_id, object=OBJECT, status="completed"))
-        entry = self._add(item, sent, clip is not None, event.previous_item_id)
+        entry = self._add(item, sent, clip is not None, event.previous_item_id, size)
+        self._seen.added(entry)
         if clip is not None:
             self._clips[item_id] = clip
             self._listener.transcribe_clip(item_id, clip, None)
@@ -140,13 +159,15 @@ class Editor:
         known = self._conversation.remove(item_id) or self._conversation.taken_back(item_id) is not None
         if not known:
             raise WireError("item_delete_invalid_item_id", f"There is no item '{item_id}'", "item_id")
+        self._seen.removed(item_id)
         self._out.emit(wire.ItemDeleted(item_id))
 
     # -- what ends ----------------------------------------------------------------------------------------------------
 
     def refused(self, event: client.CreateItem) -> None:
-        """An item was not taken: its sound goes."""
+        """An item was not taken: its sound goes, and its images."""
         self._forget(without_name(event.item)[1])
+        self._seen.refused(names_of(event.item))
 
     def transcribed(self, item_id: str) -> None:
         """The sound of an item is not needed any more."""
@@ -176,8 +197,8 @@ class Editor:
         self._turns.sign(sent, speaking=self._listener.ear.state is not Ear.QUIET)
         self._answering.interrupt()
 
-    def _add(self, item: Item, sent: int, pending: bool, after: str | None) -> Entry:
-        entry = Entry(item, began_us=sent, pending=pending)
+    def _add(self, item: Item, sent: int, pending: bool, after: str | None, size: int = 0) -> Entry:
+        entry = Entry(item, began_us=sent, pending=pending, size=size)
         previous = self._conversation.add(entry, after)
         self._out.emit(wire.ItemAdded(item, previous), wire.ItemDone(item, previous))
         return entry
@@ -207,6 +228,9 @@ def _is_typed(item: Item) -> bool:
     return (
         isinstance(item, Message)
         and item.role == "user"
-        and any(isinstance(part, InputText) and part.text.strip() for part in item.content)
+        and any(
+            isinstance(part, InputImage) or (isinstance(part, InputText) and part.text.strip())
+            for part in item.content
+        )
         and not any(isinstance(part, InputAudio) and part.transcript is None for part in item.content)
     )

@@ -60,6 +60,15 @@ class FinishPlayout:
 
 
 @dataclass(frozen=True, slots=True)
+class ResumePlayout:
+    """Play what was sent of a response so far on the track that has just come, between these samples (24 kHz)."""
+
+    response_id: str
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True, slots=True)
 class FlushPlayout:
     """Stop the sound of calls at once."""
 
@@ -72,10 +81,26 @@ class ForgetClip:
 
 
 @dataclass(frozen=True, slots=True)
+class ForgetPicture:
+    """A stored image is in no prompt any more."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class NoteTurn:
     """Log how long the stages of an answer to a spoken turn took."""
 
     times: TurnTimes
+
+
+@dataclass(frozen=True, slots=True)
+class CloseLink:
+    """Close one link: another has taken its place."""
+
+    link_id: str
+    code: int
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +118,11 @@ Effect = (
     | Start
     | Cancel
     | FinishPlayout
+    | ResumePlayout
     | FlushPlayout
     | ForgetClip
+    | ForgetPicture
     | NoteTurn
+    | CloseLink
     | CloseLinks
 )

@@ -81,6 +81,13 @@ class PlayoutEnded:
 
 
 @dataclass(frozen=True, slots=True)
+class PlayoutLost:
+    """What was left to be played of a response is held no longer: a call that came back cannot have it."""
+
+    response_id: str
+
+
+@dataclass(frozen=True, slots=True)
 class TimePassed:
     """Nothing happened but time: `Session.deadline` was reached."""
 
@@ -108,6 +115,7 @@ Event = (
     | ReportCame
     | PlayoutMoved
     | PlayoutEnded
+    | PlayoutLost
     | TimePassed
     | DrainAsked
     | EndAsked

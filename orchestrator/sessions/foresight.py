@@ -3,6 +3,7 @@
 It is looked at with every event of a silence, ten a second, and a prompt of a thousand items takes 2 ms to make.
 """
 
+from orchestrator.errors import WireError
 from orchestrator.sessions.asking import reply_work, response_shape
 from orchestrator.sessions.conversation import Conversation, Entry
 from orchestrator.sessions.head_start import Prospect
@@ -23,12 +24,16 @@ class Foresight:
 
     def of(
         self, view: Session, params: ResponseParams, silence: tuple[str, int], entry: Entry | None
-    ) -> Prospect:
-        """Returns what would be asked at the end of `silence`, with `entry` in the conversation where it is given."""
+    ) -> Prospect | None:
+        """Returns what would be asked at the end of `silence`, with `entry` in the conversation where it is given; None
+        where the conversation is too long to be asked about."""
         said = None if entry is None else (entry.item, entry.began_us)
         of = (self._conversation.changes, params, silence, said)
         if self._last is None or self._view is not view or self._of != of:
-            work = reply_work(view, params, self._conversation, self._conversation_id, entry)
+            try:
+                work = reply_work(view, params, self._conversation, self._conversation_id, entry)
+            except WireError:
+                return None
             shape = response_shape(view, params, self._conversation_id, self._speech_output)
             self._view, self._of = view, of
             self._last = Prospect(silence, work, shape.modality == "audio", view.audio.output.speed)

@@ -43,7 +43,7 @@ class Hearing:
         entry = self._conversation.get(item_id)
         if entry is None or run.is_truncated:
             return False
-        heard = run.heard(self._out.now, self._out.rules.text_grace_us)
+        heard = run.heard(self._out.attended_us, self._out.rules.text_grace_us)
         if not heard:
             self._conversation.remove(item_id, remember=True)
             self._out.emit(wire.ItemDeleted(item_id))
@@ -53,7 +53,7 @@ class Hearing:
         elif len(heard) < len(run.text.rstrip()):
             if run.played_samples is not None:
                 self._conversation.cut(item_id, heard)
-                played_ms = run.heard_samples(self._out.now) // _SAMPLES_PER_MS
+                played_ms = run.heard_samples(self._out.attended_us) // _SAMPLES_PER_MS
                 self._out.emit(wire.ItemTruncated(item_id, 0, played_ms))
             else:
                 entry.heard = heard  # until the client says exactly what it played

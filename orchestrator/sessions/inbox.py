@@ -117,12 +117,14 @@ class Inbox:
         self._room.set()
         return events
 
-    async def handled(self) -> None:
-        """Waits until everything that is in now has been handled, or the inbox is closed. Cancelling loses nothing."""
+    async def handled(self) -> bool:
+        """Waits until everything that is in now has been handled, or the inbox is closed: False then. Cancelling loses
+        nothing."""
         wanted = self._put
         while not self._closed and self._handled < wanted:
             self._came_back.clear()
             await self._came_back.wait()
+        return self._handled >= wanted
 
     def close(self) -> None:
         """Nothing comes in any more; whoever waits for room gets `SessionClosed`. Idempotent."""

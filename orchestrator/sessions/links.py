@@ -12,28 +12,54 @@ from typing import Protocol
 from msgspec import Struct
 
 from modalities.ports import Pcm
+from orchestrator.flow.tenants import BOUNDLESS, Allowance
 from orchestrator.wire.client import AnyClientEvent
 from orchestrator.wire.session import PCM, AudioFormat, Session
 
 
 class LinkKind(Enum):
-    """What a connection is. Only a CALL carries sound on a track; a SIDEBAND joins a call's session for events."""
+    """What a connection is. Only a CALL carries sound on a track. Through a SIDEBAND (of a call's session) and EVENTS
+    (server-sent ones) no sound comes in. RPC: gRPC, gRPC-Web or Connect."""
 
     WEBSOCKET = "websocket"
     CALL = "call"
     SIDEBAND = "sideband"
+    EVENTS = "events"
+    RPC = "rpc"
+
+
+WITHOUT_SOUND = frozenset({LinkKind.SIDEBAND, LinkKind.EVENTS})
+"""Kinds of links through which nobody speaks."""
 
 
 class LoggedEvent(Struct, frozen=True, gc=False):
-    """A numbered event, encoded once: a JSON object with its ``event_id``. A `Struct`, as `effects.Emit`."""
+    """A numbered event, encoded once: a JSON object with its ``event_id``. A `Struct`, as `effects.Emit`.
+
+    `to_holders`: the same with the session's secret, for links whose client has it or is to have it (all but
+    SIDEBAND); None where the event shows none.
+    """
 
     data: bytes
+    to_holders: bytes | None = None
+
+    @property
+    def size(self) -> int:
+        """In bytes."""
+        return len(self.data) if self.to_holders is None else len(self.data) + len(self.to_holders)
+
+    def shown(self, kind: LinkKind) -> bytes:
+        """Returns what a link of this kind sends."""
+        return self.data if self.to_holders is None or kind is LinkKind.SIDEBAND else self.to_holders
 
 
 @dataclass(frozen=True, slots=True)
 class LoggedAudio:
     """Numbered sound of a response, 24 kHz int16 little-endian mono, at most 200 ms. WebSocket links turn it into
-    ``response.output_audio.delta`` in the response's `format`; calls play it from their track, sidebands skip it."""
+    ``response.output_audio.delta`` in the response's `format`; calls play it from their track, sidebands skip it.
+
+    `start`: how many samples of this item were logged before it. `last`: no sound of this item follows, and `pcm` may
+    be empty; logged in front of ``response.output_audio.done`` where encoding holds something back (G.711).
+    """
 
     event_id: str
     response_id: str
@@ -42,6 +68,8 @@ class LoggedAudio:
     content_index: int
     pcm: bytes
     format: AudioFormat = PCM
+    start: int = 0
+    last: bool = False
 
 
 LogEntry = LoggedEvent | LoggedAudio
@@ -138,8 +166,16 @@ class SessionPort(Protocol):
     @property
     def intake(self) -> AudioIntake: ...
 
-    def attach(self, link: Link) -> int:
-        """Adds a link, tells it ``session.created`` and returns the cursor after which live entries follow."""
+    @property
+    def last(self) -> int:
+        """The number of the newest log entry; 0 before the first."""
+        ...
+
+    def attach(self, link: Link, after: int | None = None) -> int:
+        """Adds a link, tells it ``session.created`` and returns the cursor after which its entries follow: those that
+        are to come, or, where the link has everything up to number `after`, those since then. What of them is no longer
+        held is told by one ``chorale.gap`` behind ``session.created``. Raises `WireError` (`after` is beyond `last`)
+        and `SessionClosed`; the link is not added then."""
         ...
 
     def detach(self, link_id: str) -> None:
@@ -151,6 +187,13 @@ class SessionPort(Protocol):
         ``session.update`` until it is in force: `view` says how what follows is to be read. Cancelling loses nothing
         but the event. `age_us`: how long ago it was sent, as far as the door can tell (half the measured round trip).
         What is wrong with it is answered on that link, in order. Raises `SessionClosed`."""
+        ...
+
+    async def perform(self, event: AnyClientEvent, age_us: int = 0) -> tuple[bytes, ...]:
+        """Hands in an event for a door that has no link; waits until it has been handled, and returns what is answered
+        to nobody else: its ``error``, or nothing. What it causes is logged, as ever. Sound goes to `intake` instead.
+        Cancelling loses the answer; the event may have been handled. Raises `SessionClosed`, and `Overloaded` where too
+        many wait already."""
         ...
 
     def refuse(self, link_id: str, error: Exception, event_id: str | None) -> None:
@@ -169,13 +212,17 @@ class SessionPort(Protocol):
 @dataclass(frozen=True, slots=True)
 class SessionRequest:
     """Who opens a session and with what. `initial` is a partial session object (JSON) of a client secret or call,
-    `traceparent` the client's W3C trace context, to which all turns of the session belong."""
+    `traceparent` the client's W3C trace context, to which all turns of the session belong. `key_id` names the key, safe
+    to be logged, and `allowance` what its tenant may hold. `session_id`: the id that a trusted proxy has chosen."""
 
     tenant: str
     tier: int
     model: str | None = None
     initial: bytes | None = None
     traceparent: str | None = None
+    key_id: str = ""
+    allowance: Allowance = BOUNDLESS
+    session_id: str | None = None
 
 
 class SessionDirectory(Protocol):
@@ -185,16 +232,21 @@ class SessionDirectory(Protocol):
         """Opens a session; the place is reserved at once. Raises `Overloaded`, `WireError` (bad `initial`)."""
         ...
 
-    def open_call(self, request: SessionRequest) -> tuple[str, SessionPort]:
-        """As `open`, for a call: returns its ``rtc_…`` id too."""
+    def open_call(
+        self, request: SessionRequest, session: SessionPort | None = None
+    ) -> tuple[str, SessionPort]:
+        """As `open`, for a call: returns its ``rtc_…`` id too. With `session`, a call that comes back to it: it has a
+        new id, and the one before is no longer known."""
         ...
 
     def by_call(self, call_id: str, tenant: str) -> SessionPort:
         """Returns the session of a call of that tenant. Raises `SessionClosed`."""
         ...
 
-    def by_id(self, session_id: str, secret: str) -> SessionPort:
-        """Returns a living session to one who knows its secret. Raises `SessionClosed` (also for a wrong secret)."""
+    def by_id(self, session_id: str, secret: str, tenant: str | None) -> SessionPort:
+        """Returns a living session to one who knows its secret. `tenant` is the caller's and has to be the session's;
+        None where the secret is all that is shown. Raises `SessionClosed`, in the same words and time whatever is
+        wrong."""
         ...
 
     def end(self, session: SessionPort, reason: str) -> None:

@@ -19,6 +19,7 @@ from orchestrator.sessions.end_point import EndPoint
 from orchestrator.sessions.events import AudioHeard
 from orchestrator.sessions.faltering import Faltering
 from orchestrator.sessions.figures import EarlyFigures, TurnTimes
+from orchestrator.sessions.logprobs import logprobs_of
 from orchestrator.sessions.outbound import Outbound
 from orchestrator.sessions.states import EAR, Ear, EarEvent, Machine
 from orchestrator.sessions.turns import Turn, TurnWindow
@@ -26,6 +27,7 @@ from orchestrator.sessions.utterance import Attempt, Foreseen, Heard, Utterance
 from orchestrator.wire import server as wire
 from orchestrator.wire.items import OBJECT, InputAudio, Message
 from orchestrator.wire.session import Session
+from orchestrator.wire.splitting import parts_of
 
 LEAST_COMMIT = SAMPLE_RATE_HZ // 10
 """A commit needs 100 ms of sound."""
@@ -375,7 +377,8 @@ class Listener:
         if rest:
             self._delta(utterance, rest)
         usage = wire.DurationUsage(round((utterance.stop - utterance.start) / SAMPLE_RATE_HZ, 3))
-        self._out.emit(wire.TranscriptionCompleted(utterance.item_id, 0, text, usage))
+        sure = logprobs_of(self._view, heard.report, text)
+        self._out.emit(wire.TranscriptionCompleted(utterance.item_id, 0, text, usage, sure))
 
     def _failed(self, utterance: Utterance, report: Failed) -> Heard:
         self._conversation.set_transcript(utterance.item_id, "")
@@ -392,4 +395,4 @@ class Listener:
 
     def _delta(self, utterance: Utterance, text: str) -> None:
         utterance.shown = True
-        self._out.emit(wire.TranscriptionDelta(utterance.item_id, 0, text))
+        self._out.emit(*(wire.TranscriptionDelta(utterance.item_id, 0, part) for part in parts_of(text)))

@@ -9,12 +9,14 @@ from orchestrator.wire.server import ServerEvent
 
 
 class Outbound:
-    """Collects the effects of one `receive`. `now` is set by the session before its parts run."""
+    """Collects the effects of one `receive`. `now`, and for how long of it somebody was there, is set by the
+    session before its parts run (`Attendance.attended_us`)."""
 
     def __init__(self, session_id: str, ids: IdSequence, rules: SessionRules) -> None:
         self.ids = ids
         self.rules = rules
         self.now = 0
+        self.attended_us = 0
         self._session_id = session_id
         # Counted apart: how many jobs there were shows in no id that a client sees.
         self._jobs = IdSequence(ids.tag)

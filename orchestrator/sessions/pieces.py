@@ -1,10 +1,13 @@
 """Sound of replies on its way from the synthesiser to the log: hearts see how much there is, and say what is sent."""
 
+from dataclasses import replace
+
 from msgspec import structs
 
 from orchestrator.scheduling.work import SpeechPiece
 from orchestrator.sessions.effects import EmitAudio
 from orchestrator.sessions.links import LoggedAudio
+from orchestrator.wire.session import PCM
 
 
 class Pieces:
@@ -12,6 +15,7 @@ class Pieces:
 
     def __init__(self) -> None:
         self._pcm: dict[tuple[str, int], bytes] = {}
+        self._next: dict[str, LoggedAudio] = {}  # by item: where its next piece begins, until there is none
 
     def __len__(self) -> int:
         return len(self._pcm)
@@ -23,7 +27,8 @@ class Pieces:
 
     def sent(self, effect: EmitAudio, event_id: str) -> LoggedAudio:
         """Returns what goes into the log for a piece that is sent, and holds it no longer."""
-        return LoggedAudio(
+        before = self._next.get(effect.item_id)
+        entry = LoggedAudio(
             event_id,
             effect.response_id,
             effect.item_id,
@@ -31,7 +36,19 @@ class Pieces:
             effect.content_index,
             self._pcm.pop((effect.job_id, effect.index), b""),
             effect.format,
+            0 if before is None else before.start,
         )
+        stop = entry.start + len(entry.pcm) // 2
+        self._next[effect.item_id] = replace(entry, pcm=b"", start=stop)
+        return entry
+
+    def ended(self, item_id: str, event_id: str) -> LoggedAudio | None:
+        """No more sound of an item follows: returns what goes into the log to say so, None where nothing is held back
+        for it."""
+        before = self._next.pop(item_id, None)
+        if before is None or before.format == PCM:
+            return None
+        return replace(before, event_id=event_id, last=True)
 
     def drop(self, piece: SpeechPiece) -> None:
         """Lets one go. Idempotent."""
@@ -44,3 +61,4 @@ class Pieces:
 
     def clear(self) -> None:
         self._pcm.clear()
+        self._next.clear()

@@ -3,7 +3,7 @@
 A response may begin while an older one still sounds; whoever interrupts silences both.
 """
 
-from orchestrator.sessions.effects import FinishPlayout, FlushPlayout
+from orchestrator.sessions.effects import FinishPlayout, FlushPlayout, ResumePlayout
 from orchestrator.sessions.outbound import Outbound
 from orchestrator.sessions.response import OUTPUT_RATE_HZ, ResponseRun
 from orchestrator.wire import server as wire
@@ -12,9 +12,17 @@ _FAR_AHEAD = 30 * OUTPUT_RATE_HZ
 
 
 class Playback:
-    """Holds responses in the order of their sound. Each is told as started, and then once as stopped or cleared."""
+    """Holds responses in the order of their sound. Each is told as started, and then once as stopped or cleared.
+
+    A call that is lost may come back: until then its sound is held where it was, and what is made meanwhile waits
+    behind it.
+    """
 
     def __init__(self, out: Outbound) -> None:
+        self.has_call = False
+        """Whether responses sound in a call, be it one that was lost a moment ago."""
+        self.is_held = False
+        """Whether there is nothing now on which they could sound."""
         self._out = out
         self._runs: list[ResponseRun] = []
 
@@ -36,6 +44,15 @@ class Playback:
         if not self._runs:
             return False
         return sum(run.sent_samples - (run.played_samples or 0) for run in self._runs) > _FAR_AHEAD
+
+    def call_came(self) -> None:
+        """A track is there, of a first call or of another: it plays on where the one before has stopped."""
+        self.has_call, self.is_held = True, False
+        for run in self._runs:
+            played = min(run.played_samples or 0, run.sent_samples)
+            self._out.do(ResumePlayout(run.id, played, run.sent_samples))
+            if run.done:
+                self._out.do(FinishPlayout(run.id))
 
     def begin(self, run: ResponseRun) -> None:
         """The first sound of a response goes to the track."""

@@ -1,6 +1,8 @@
 """All living sessions: opens, finds, drains and ends them. A place is reserved before anything else happens."""
 
 import asyncio
+import hashlib
+import hmac
 import logging
 import time
 from collections.abc import Callable
@@ -11,6 +13,7 @@ from orchestrator.clock import US_PER_S, Clock
 from orchestrator.errors import Overloaded, SessionClosed
 from orchestrator.flow.concurrency import FixedLimit
 from orchestrator.flow.limiter import Limiter, Permit, Refusal
+from orchestrator.flow.tenants import Places
 from orchestrator.ids import random_id, session_secret
 from orchestrator.observability import traceparent
 from orchestrator.observability.instrument import Instrument
@@ -28,7 +31,25 @@ from orchestrator.wire.update import initial
 
 log = logging.getLogger("chorale.session")
 
+KEY_WITHDRAWN = "The key has been withdrawn."
+
 _SESSIONS_A_STEP = 64
+_TENANT_RETRY_S = 5.0
+
+_CHOSEN_LENGTH = 32
+"""Of what proxies choose (`SessionRequest.session_id`); our own are shorter."""
+
+_NOBODYS = session_secret()
+
+
+def _digest(secret: str) -> bytes:
+    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).digest()
+
+
+def _call_prefix(session_id: str) -> str:
+    """Returns what a call's id begins with: what a proxy has chosen for the session, so that it finds the call too."""
+    chosen = session_id.removeprefix("sess_")
+    return f"rtc_{chosen}" if len(chosen) == _CHOSEN_LENGTH else "rtc"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +94,11 @@ class Registry:
         self._recorder = recorder
         self._instrument = instrument
         self._store = OutputStore(settings.total_log_bytes)
+        self._places = Places()
         self._limiter = Limiter(FixedLimit(settings.max_sessions))
         self._sessions: dict[str, SessionRunner] = {}
         self._calls: dict[str, SessionRunner] = {}
+        self._keys: dict[str, str] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._early_of_gone = EarlyFigures()
         self._lost_of_gone = Holdings()
@@ -131,22 +154,37 @@ class Registry:
             raise self._no_room("The server is shutting down", 5.0)
         if (shed := self.may_open()) is not None:
             raise self._no_room("There is too much to do for another session now", shed.retry_after_s)
+        most = request.allowance.sessions
+        if not self._places.take(request.tenant, most):
+            raise Overloaded(f"All {most} sessions of this key's tenant are in use", _TENANT_RETRY_S, True)
         permit = self._limiter.acquire(self._clock.now_us())
         if isinstance(permit, Refusal):
+            self._places.give_back(request.tenant)
             raise self._no_room(
                 f"All {self._settings.max_sessions} sessions are in use", permit.retry_after_s
             )
         try:
             runner = self._make(request)
         except BaseException:
+            self._places.give_back(request.tenant)
             permit.ignored(self._clock.now_us())
             raise
+        self._keys[runner.id] = request.key_id
         self._adopt(runner, permit)
         return runner
 
-    def open_call(self, request: SessionRequest) -> tuple[str, SessionPort]:
-        runner = self.open(request, LinkKind.CALL)
-        runner.call_id = random_id("rtc")
+    def withdraw(self, key_ids: frozenset[str]) -> None:
+        """Ends every session that was opened by one of these keys."""
+        for session_id in [session_id for session_id, key_id in self._keys.items() if key_id in key_ids]:
+            self._sessions[session_id].end(KEY_WITHDRAWN, 1008)
+
+    def open_call(
+        self, request: SessionRequest, session: SessionPort | None = None
+    ) -> tuple[str, SessionPort]:
+        runner = self.open(request, LinkKind.CALL) if session is None else self._living(session)
+        if runner.call_id is not None:
+            self._calls.pop(runner.call_id, None)
+        runner.call_id = random_id(_call_prefix(runner.id))
         self._calls[runner.call_id] = runner
         return runner.call_id, runner
 
@@ -156,10 +194,18 @@ class Registry:
             raise SessionClosed(f"There is no call '{call_id}'")
         return runner
 
-    def by_id(self, session_id: str, secret: str) -> SessionRunner:
+    def by_id(self, session_id: str, secret: str, tenant: str | None) -> SessionRunner:
         runner = self._sessions.get(session_id)
-        if runner is None or not runner.knows(secret):
-            raise SessionClosed(f"There is no session '{session_id}', or its secret is another")
+        # Compared where there is no session too, so that the time taken does not tell whether there is one.
+        is_known = hmac.compare_digest(_digest(secret), _digest(runner.secret if runner else _NOBODYS))
+        if runner is None or not is_known or tenant not in (None, runner.tenant):
+            raise SessionClosed("There is no such session, or its secret is another")
+        return runner
+
+    def _living(self, session: SessionPort) -> SessionRunner:
+        runner = self._sessions.get(session.id)
+        if runner is None:
+            raise SessionClosed("The session has ended")
         return runner
 
     def end(self, session: SessionPort, reason: str) -> None:
@@ -193,7 +239,9 @@ class Registry:
 
     def _make(self, request: SessionRequest) -> SessionRunner:
         settings = self._settings
-        session_id = random_id("sess")
+        session_id = request.session_id
+        if session_id is None or session_id in self._sessions:
+            session_id = random_id("sess")
         expires_at = int(time.time()) + settings.rules.max_session_us // US_PER_S
         view = initial(session_id, request.model, expires_at, settings.defaults, request.initial)
         runner = SessionRunner(
@@ -236,6 +284,8 @@ class Registry:
 
     def _gone(self, runner: SessionRunner, permit: Permit) -> None:
         runner.close()
+        self._places.give_back(runner.tenant)
+        self._keys.pop(runner.id, None)
         permit.succeeded(self._clock.now_us())
         if self._sessions.pop(runner.id, None) is not None:
             self._early_of_gone.add(runner.heart.early)

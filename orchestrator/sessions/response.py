@@ -5,17 +5,17 @@ asks it for events and carries its items into the conversation. `done` comes exa
 """
 
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
-import msgspec
 from msgspec import UNSET, UnsetType, structs
 
 from modalities.text.heard import Segment, heard_prefix
 from modalities.text.sentences import Sentence, SentenceStream
 from orchestrator.ids import IdSequence
-from orchestrator.scheduling.work import Replied, Reply, Speak
+from orchestrator.scheduling.work import LimitLeft, Replied, Reply, Speak
 from orchestrator.sessions.figures import TurnTimes
+from orchestrator.sessions.function_calls import FunctionCalls
 from orchestrator.wire import server as wire
 from orchestrator.wire.client import ResponseParams
 from orchestrator.wire.items import OBJECT, FunctionCall, Item, ItemStatus, Message, OutputAudio, OutputText
@@ -52,14 +52,8 @@ class ResponseShape:
     voice: str
     metadata: dict[str, str] | None
     conversation_id: str | None
-
-
-@dataclass(slots=True)
-class _Call:
-    item: FunctionCall
-    output_index: int
-    arguments: list[str] = field(default_factory=list)
-    open: bool = True
+    parallel: bool = True
+    """Whether several functions may be called."""
 
 
 class ResponseRun:
@@ -96,9 +90,11 @@ class ResponseRun:
         self._text: list[str] = []
         self._length = 0
         self._delivered: list[tuple[int, int]] = []
-        self._calls: dict[int, _Call] = {}
         self._items: list[Item] = []
+        self._calls = FunctionCalls(ids, self.id, self._items, shape.parallel)
         self._usage = wire.Usage()
+        self.limits: tuple[LimitLeft, ...] = ()
+        """What may still be used, as of the end of its text."""
 
     # -- what it is -------------------------------------------------------------------------------------------------
 
@@ -200,36 +196,22 @@ class ResponseRun:
             return ()
         return self._sentences.close()
 
+    def takes_call(self, index: int) -> bool:
+        """Whether it makes call `index` of the reply: without parallel calls only the first."""
+        return self._calls.takes(index)
+
     def open_call(self, index: int, name: str) -> FunctionCall:
         """Makes the item of tool call `index`."""
-        call = FunctionCall(
-            name=name,
-            call_id=self._ids.take("call"),
-            arguments="",
-            id=self._ids.take("item"),
-            object=OBJECT,
-            status="in_progress",
-        )
-        self._calls[index] = _Call(call, len(self._items))
-        self._items.append(call)
-        return call
+        return self._calls.open(index, name)
 
     def has_call(self, index: int) -> bool:
-        return index in self._calls
+        return self._calls.has(index)
 
     def output_index(self, item: Item) -> int:
         return next(i for i, known in enumerate(self._items) if known.id == item.id)
 
     def add_arguments(self, index: int, arguments: str) -> list[wire.ServerEvent]:
-        return self._add_arguments(self._calls[index], arguments) if arguments else []
-
-    def _add_arguments(self, call: _Call, arguments: str) -> list[wire.ServerEvent]:
-        call.arguments.append(arguments)
-        return [
-            wire.ArgumentsDelta(
-                self.id, str(call.item.id), call.output_index, call.item.call_id, delta=arguments
-            )
-        ]
+        return self._calls.add(index, arguments)
 
     def add_sound(self, job_id: str, samples: int, now: int) -> bool:
         """Books sound of a sentence; False where the sentence is not this response's."""
@@ -253,7 +235,8 @@ class ResponseRun:
         self.spoken = [one for one in self.spoken if one.samples or one.job_id != job_id]
 
     def count(self, report: Replied) -> None:
-        """Books what the model used."""
+        """Books what the model used, and what its tenant may still use."""
+        self.limits = report.limits
         self._usage = wire.Usage(
             total_tokens=report.input_tokens + report.output_tokens,
             input_tokens=report.input_tokens,
@@ -277,12 +260,7 @@ class ResponseRun:
         if self.message is not None and self.message.status == "in_progress":
             events = self._close_message(status)
             closed.append((events, self.message))
-        closed.extend(
-            (self._close_call(call, status), self._items[call.output_index])
-            for call in self._calls.values()
-            if call.open
-        )
-        return closed
+        return [*closed, *self._calls.close(status)]
 
     def end(
         self,
@@ -318,6 +296,12 @@ class ResponseRun:
             return 0
         elapsed = (now - self.first_sound_us) * OUTPUT_RATE_HZ // 1_000_000
         return min(self.sent_samples, max(0, elapsed))
+
+    def heard_by_us(self, now: int) -> int:
+        """Returns when all of its sound will have been heard; on a call the track tells, and this is `now`."""
+        if self.first_sound_us is None or self.played_samples is not None:
+            return now
+        return max(now, self.first_sound_us + self.sent_samples * 1_000_000 // OUTPUT_RATE_HZ)
 
     def sound_in_hand_us(self, now: int) -> int:
         """Returns for how long the user has something to hear, with what is being made of the sentences before."""
@@ -366,35 +350,3 @@ class ResponseRun:
         self.message = structs.replace(self.message, content=(part,), status=status)
         self._items[at] = self.message
         return events
-
-    def _close_call(self, call: _Call, status: ItemStatus) -> list[wire.ServerEvent]:
-        events: list[wire.ServerEvent] = []
-        if status == "completed" and not "".join(call.arguments).strip():
-            events = self._add_arguments(call, "{}")
-        arguments = "".join(call.arguments)
-        if status == "completed" and not _is_json(arguments):
-            status = "incomplete"
-        call.open = False
-        call.item = structs.replace(call.item, arguments=arguments, status=status)
-        self._items[call.output_index] = call.item
-        if status != "completed":
-            return []  # clients run a call as soon as its arguments are "done": a broken one must not be announced
-        return [
-            *events,
-            wire.ArgumentsDone(
-                self.id,
-                str(call.item.id),
-                call.output_index,
-                call.item.call_id,
-                name=call.item.name,
-                arguments=arguments,
-            ),
-        ]
-
-
-def _is_json(text: str) -> bool:
-    try:
-        msgspec.json.decode(text)
-    except msgspec.DecodeError:
-        return False
-    return True

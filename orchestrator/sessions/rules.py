@@ -52,6 +52,10 @@ class SessionRules:
     early_replies: whether recognition and replies begin in the silence that may end a turn.
     drain_us: how long work in flight may take to settle once the session is to close.
     abandoned_us: how long a reply goes on to be made once nobody is there to get it; 0: to its end.
+    images: whether the language model sees images.
+    item_bytes: what clients' own items may hold together while they are in the conversation, in characters; 0: as much
+    as they like.
+    idles: whether a silence that a client finds too long becomes a turn (``idle_timeout_ms``).
     gives_way: a sentence that is refused its sound, or does not get it in time, stays text and its reply goes on; what
     was left out for want of room is told. Off: the reply fails.
     """
@@ -75,6 +79,9 @@ class SessionRules:
     speak_within_us: int = 60 * US_PER_S
     max_items: int = 2_000
     speech_output: bool = True
+    images: bool = False
+    item_bytes: int = 0
+    idles: bool = True
     early_replies: bool = True
     consistency: ConsistencyRules = field(default_factory=ConsistencyRules)
 

@@ -1,7 +1,6 @@
 """The shell of a session: waits on its inbox, lets the heart decide, carries out the effects without waiting."""
 
 import asyncio
-import hmac
 import logging
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,7 +11,8 @@ from msgspec import UNSET
 from orchestrator.buffers.output_log import OutputLog
 from orchestrator.buffers.output_store import OutputStore
 from orchestrator.clock import Clock
-from orchestrator.errors import Overloaded, SessionClosed, WireError
+from orchestrator.errors import SessionClosed, WireError
+from orchestrator.ids import event_tag
 from orchestrator.observability.instrument import Instrument, Silent
 from orchestrator.observability.traceparent import TraceParent
 from orchestrator.scheduling.dispatcher import Dispatcher
@@ -20,13 +20,16 @@ from orchestrator.scheduling.work import ReplyText, Report, SpeechPiece
 from orchestrator.sessions import effects as do
 from orchestrator.sessions import events as on
 from orchestrator.sessions.alarm import Alarm
-from orchestrator.sessions.clip_reading import without_sound
+from orchestrator.sessions.askers import Askers
+from orchestrator.sessions.clip_reading import without_content
 from orchestrator.sessions.clips import ClipStore
 from orchestrator.sessions.holdings import Holdings, RunnerStatistics
 from orchestrator.sessions.inbox import TURN_US, Inbox
 from orchestrator.sessions.intake import Detector, SpeechIntake
-from orchestrator.sessions.links import Link, LinkKind, LogEntry, LoggedEvent
+from orchestrator.sessions.links import Link, LinkKind, LogEntry
+from orchestrator.sessions.pictures import PictureStore
 from orchestrator.sessions.pieces import Pieces
+from orchestrator.sessions.playouts import Playouts
 from orchestrator.sessions.rules import SessionRules
 from orchestrator.sessions.session import Session
 from orchestrator.sessions.states import Life
@@ -34,7 +37,7 @@ from orchestrator.sessions.submitting import Submitting
 from orchestrator.sessions.tap import Recorder
 from orchestrator.sessions.turn_watch import TurnWatch
 from orchestrator.sessions.waking import Waking
-from orchestrator.wire import codec
+from orchestrator.sessions.writing import Writing
 from orchestrator.wire import server as wire
 from orchestrator.wire.client import AnyClientEvent, CreateItem, UpdateSession
 from orchestrator.wire.session import Session as SessionView
@@ -68,26 +71,33 @@ class SessionRunner:
         self._clock = clock
         self._dispatcher = dispatcher
         self._origin = clock.now_us()
-        self._tag = view.id.rsplit("_", 1)[-1][-12:]
-        self._heart = Session(view, rules, self._tag, secret, 0)
+        self._heart = Session(view, rules, event_tag(view.id), 0)
         self._inbox = Inbox()
         self._log: OutputLog[LogEntry] = OutputLog(*log_bounds)
         self._links: dict[str, Link] = {}
-        self._told = 0
-        self._shown = 0
+        self._askers = Askers()
+        self._playouts = Playouts(view.id, self._links, self._log)
+        self._shown = self._stored = 0
         self._waking = Waking(self._wake_for_words)
         self._alarm = Alarm(self._now, lambda: self._inbox.put_nowait(on.TimePassed()))
         self._pieces = Pieces()
-        self._clips = ClipStore()
+        self._writing = Writing(view.id, secret, self._log, self._pieces)
+        self._clips, self._pictures = ClipStore(), PictureStore(rules.images)
         self._intake = SpeechIntake(detector, int(rules.buffer_s * 16_000), self._now, self._inbox.put_nowait)
-        self._tap = recorder.open(view, rules, self._tag, secret) if recorder is not None else None
+        self._tap = recorder.open(view, rules, event_tag(view.id), secret) if recorder is not None else None
         self._intake.tap = self._tap
-        self._jobs = Submitting(view.id, dispatcher, self._intake, self._clips, self._origin, self._answer)
-        told = (instrument or Silent()).turn
-        self._watch = TurnWatch(view.id, int(rules.tier), self._origin, told, remote)
+        self._jobs = Submitting(
+            view.id,
+            dispatcher,
+            self._intake,
+            self._clips,
+            self._pictures,
+            self._origin,
+            self._inbox.put_nowait,
+        )
+        self._watch = TurnWatch(view.id, int(rules.tier), self._origin, (instrument or Silent()).turn, remote)
         self._store = store or OutputStore(log_bounds[1])
         self._store.detached(view.id)
-        self._stored = 0
         self._left_at: int | None = None
         self._dispatcher.listen(view.id, self._deliver, tenant, remote)
 
@@ -113,29 +123,36 @@ class SessionRunner:
     def heart(self) -> Session:
         return self._heart
 
-    def knows(self, secret: str) -> bool:
-        """Whether this is the session's secret; takes the same time whatever it is."""
-        return hmac.compare_digest(secret.encode(), self._secret.encode())
+    @property
+    def last(self) -> int:
+        return self._log.last
 
     def attach(self, link: Link, after: int | None = None) -> int:
-        """As in `SessionPort`; a link that comes back reads on `after` the last entry that it has. One that asked for
-        ``chorale.gap`` is told what is no longer held of what came since then, or since the last link left."""
+        """As in `SessionPort`. Where the session asked for ``chorale.gap``, a link without `after` is told it too: of
+        what came since the last link left."""
         if self._heart.life is Life.CLOSED:
             raise SessionClosed("The session has ended.")
-        cursor = self._log.last if after is None else min(max(after, self._log.first - 1), self._log.last)
+        if after is not None and not 0 <= after <= self._log.last:
+            raise WireError("invalid_value", "There is no such event in this session yet.", "after")
+        cursor = self._log.last if after is None else after  # what its coming sets off is for it too
         if link.id not in self._links:
+            if link.kind is LinkKind.CALL:
+                self._follow_playout()  # of the call that it takes over from
+                self._playouts.renewed()
             self._links[link.id] = link
             # At once and not by the inbox: nothing may reach a link before its session.created.
             self._take(on.LinkJoined(link.id, link.kind))
             self._store.attached(self.id)
-            self._tell_gap(link, self._left_at if after is None else after)
+            self._tell_gap(link, after)
             self._left_at = None
             self._guide_intake()
             self._wake_links()
-        return cursor  # and not the log's end: what its coming set off is for it too
+        return max(cursor, self._log.first - 1)
 
     def detach(self, link_id: str) -> None:
-        if self._links.pop(link_id, None) is not None:
+        if link_id in self._links:
+            self._follow_playout()
+            del self._links[link_id]
             self._inbox.put_nowait(on.LinkLeft(link_id))
             if not self._links:
                 self._left_at = self._log.last
@@ -146,13 +163,20 @@ class SessionRunner:
         sent = max(0, self._now() - age_us)
         if isinstance(event, CreateItem):
             try:
-                event = await without_sound(event, self._clips, self._tap)
+                event = await without_content(event, self._clips, self._pictures, self._tap)
             except WireError as error:
                 self.refuse(link_id, error, event.event_id)
                 return
         await self._inbox.put(on.ClientSaid(link_id, event, self._intake.position, sent))
         if isinstance(event, UpdateSession):
             await self._inbox.handled()
+
+    async def perform(self, event: AnyClientEvent, age_us: int = 0) -> tuple[bytes, ...]:
+        with self._askers.ask() as asker:
+            await self.submit(asker.id, event, age_us)
+            if not await self._inbox.handled():
+                raise SessionClosed("The session has ended.")
+            return asker.answers
 
     def refuse(self, link_id: str, error: Exception, event_id: str | None) -> None:
         self._inbox.put_nowait(on.ClientErred(link_id, error, event_id))
@@ -169,8 +193,10 @@ class SessionRunner:
         """Finish what runs, start nothing, end in time."""
         self._inbox.put_nowait(on.DrainAsked(self._now() + within_us))
 
-    def end(self, reason: str) -> None:
-        """End now; transcripts in flight still reach the conversation."""
+    def end(self, reason: str, code: int | None = None) -> None:
+        """End now; transcripts in flight still reach the conversation. With a `code` the links are closed by it."""
+        if code is not None:
+            self._close_links(code, reason)
         self._inbox.put_nowait(on.EndAsked(reason))
 
     async def run(self) -> None:
@@ -207,17 +233,13 @@ class SessionRunner:
             self._tap.close()
         self._pieces.clear()
         self._clips.clear()
+        self._pictures.clear()
 
     def statistics(self) -> RunnerStatistics:
-        return RunnerStatistics(
-            links=len(self._links),
-            log=self._log.statistics(),
-            inbox=self._inbox.statistics(),
-            pieces=len(self._pieces),
-            clip_bytes=self._clips.held_bytes,
-            dropped_windows=self._intake.dropped_windows,
-            early=replace(self._heart.early),
-        )
+        held, clip_bytes = len(self._pieces), self._clips.held_bytes + self._pictures.held_bytes
+        log, inbox, dropped = self._log.statistics(), self._inbox.statistics(), self._intake.dropped_windows
+        early = replace(self._heart.early)
+        return RunnerStatistics(len(self._links), log, inbox, held, clip_bytes, dropped, early)
 
     def add_to(self, sums: Holdings) -> None:
         """Adds what the session holds now, and what it has let go: cheap, for a thousand sessions at each scrape."""
@@ -227,7 +249,7 @@ class SessionRunner:
         sums.ring_capacity += intake.capacity
         sums.detector_windows += intake.backlog
         sums.inbox_events += self._inbox.held
-        sums.clip_bytes += self._clips.held_bytes
+        sums.clip_bytes += self._clips.held_bytes + self._pictures.held_bytes
         sums.spoken_pieces += len(self._pieces)
         sums.log_events += log.last - log.first + 1
         sums.log_bytes += log.size
@@ -280,11 +302,11 @@ class SessionRunner:
         if self._watch.saw(effects, now, heart.turn.id, heart.view.type != "transcription"):
             self._jobs.touch(now)
 
-    def _tell_gap(self, link: Link, since: int | None) -> None:
-        extension = self._heart.view.chorale
-        if since is None or since + 1 >= self._log.first or extension is UNSET:
-            return
-        if "chorale.gap" in extension.events:
+    def _tell_gap(self, link: Link, after: int | None) -> None:
+        since, extension = after, self._heart.view.chorale
+        if after is None and extension is not UNSET and "chorale.gap" in extension.events:
+            since = self._left_at
+        if since is not None and since + 1 < self._log.first:
             self._perform(do.Tell(link.id, wire.Gap(since, self._log.first)))
 
     def _guide_intake(self) -> None:
@@ -307,53 +329,42 @@ class SessionRunner:
     def _follow_playout(self) -> None:
         """Tells the heart how far a call's track has come, before it judges anything by it."""
         for response_id in self._heart.sounding:
-            for link in self._links.values():
-                if link.kind is LinkKind.CALL and link.playout is not None:
-                    self._take(on.PlayoutMoved(response_id, link.playout.played_samples(response_id)))
+            for samples in self._playouts.played_samples(response_id):
+                self._take(on.PlayoutMoved(response_id, samples))
 
     def _perform(self, effect: do.Effect) -> None:
         match effect:
             case do.Emit():
-                data = codec.encode(effect.event, f"event_{self._tag}_{self._log.last + 1}")
-                self._log.append(LoggedEvent(data), len(data))
+                self._writing.write(effect.event)
             case do.EmitAudio():
-                self._emit_audio(effect)
+                self._playouts.play(effect.response_id, self._writing.sound(effect).pcm)
             case do.Tell():
-                link = self._links.get(effect.link_id)
-                if link is not None:
-                    self._told += 1
-                    link.tell(codec.encode(effect.event, f"event_{self._tag}_p{self._told}"))
+                reader = self._links.get(effect.link_id) or self._askers.get(effect.link_id)
+                if reader is not None:
+                    self._writing.tell(reader, effect.event)
             case do.Start():
                 self._jobs.start(effect.job, self._watch.number)
             case do.Cancel():
                 self._dispatcher.cancel(effect.job_id)
                 self._pieces.forget(effect.job_id)
-            case do.FinishPlayout():
-                for link in self._links.values():
-                    if link.playout is not None:
-                        link.playout.finish(effect.response_id)
-            case do.FlushPlayout():
-                for link in self._links.values():
-                    if link.playout is not None:
-                        link.playout.flush()
+            case do.FinishPlayout() | do.FlushPlayout():
+                self._playouts.end(effect)
+            case do.ResumePlayout():
+                if not self._playouts.resume(effect.response_id, effect.start, effect.stop):
+                    self._inbox.put_nowait(on.PlayoutLost(effect.response_id))
             case do.NoteTurn(times=times):
                 log.info("turn", extra={"session": self.id, **times.stages_ms(), "early": times.early})
             case do.ForgetClip():
                 self._clips.forget(effect.clip)
+            case do.ForgetPicture():
+                self._pictures.forget(effect.name)
+            case do.CloseLink():
+                if (link := self._links.pop(effect.link_id, None)) is not None:
+                    link.close(effect.code, effect.reason)
             case do.CloseLinks():
                 self._close_links(effect.code, effect.reason)
             case _:
                 assert_never(effect)
-
-    def _emit_audio(self, effect: do.EmitAudio) -> None:
-        entry = self._pieces.sent(effect, f"event_{self._tag}_{self._log.last + 1}")
-        self._log.append(entry, len(entry.pcm) + 128)
-        for link in self._links.values():
-            if link.playout is not None:
-                try:
-                    link.playout.play(effect.response_id, entry.pcm)
-                except Overloaded:
-                    log.warning("playout full, sound dropped", extra={"session": self.id})
 
     def _deliver(self, report: Report) -> None:
         """Takes a report from the dispatcher; its sound stays here, the heart sees only how much there is.
@@ -368,9 +379,6 @@ class SessionRunner:
             self._go_straight(event)
         else:
             self._inbox.put_nowait(event)
-
-    def _answer(self, report: Report) -> None:
-        self._inbox.put_nowait(on.ReportCame(report))
 
     def _go_straight(self, event: on.ReportCame) -> None:
         now = self._now()
@@ -388,7 +396,7 @@ class SessionRunner:
             self._wake_links()
 
     def _close_links(self, code: int, reason: str) -> None:
-        links, self._links = self._links, {}
-        for link in links.values():
+        while self._links:
+            _, link = self._links.popitem()
             link.wake()
             link.close(code, reason)

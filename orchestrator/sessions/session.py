@@ -15,6 +15,8 @@ from orchestrator.errors import SessionClosed, WireError
 from orchestrator.ids import IdSequence
 from orchestrator.scheduling.work import Failed, ReplyText, Report, Transcribed
 from orchestrator.sessions.answering import Answering
+from orchestrator.sessions.attendance import Attendance
+from orchestrator.sessions.calling import Calling
 from orchestrator.sessions.checking import Checker
 from orchestrator.sessions.conversation import Conversation
 from orchestrator.sessions.editing import Editor, may_ask
@@ -29,13 +31,15 @@ from orchestrator.sessions.events import (
     LinkJoined,
     LinkLeft,
     PlayoutEnded,
+    PlayoutLost,
     PlayoutMoved,
     ReportCame,
     TimePassed,
 )
 from orchestrator.sessions.figures import EarlyFigures
 from orchestrator.sessions.head_start import HeadStart, Prospect
-from orchestrator.sessions.links import LinkKind
+from orchestrator.sessions.idling import Idling
+from orchestrator.sessions.links import WITHOUT_SOUND, LinkKind
 from orchestrator.sessions.listening import Listener
 from orchestrator.sessions.observing import Source
 from orchestrator.sessions.outbound import Outbound
@@ -58,10 +62,9 @@ _EXPIRED = "Your session hit the maximum duration of {} minutes."
 class Session:
     """One conversation and its state, from the first link to the last word."""
 
-    def __init__(self, view: SessionView, rules: SessionRules, tag: str, secret: str, now: int) -> None:
+    def __init__(self, view: SessionView, rules: SessionRules, tag: str, now: int) -> None:
         self.view = view
         self._rules = rules
-        self._secret = secret
         self._out = Outbound(view.id, IdSequence(tag), rules)
         self._conversation = Conversation(rules.max_items)
         self._turns = TurnWindow(rules.window_us)
@@ -75,7 +78,7 @@ class Session:
             self._out, self._conversation, self._turns, view, self._answering.interrupt, self.early
         )
         self._life: Machine[Life, LifeEvent] = Machine("life", LIFE, Life.WAITING)
-        self._links: dict[str, LinkKind] = {}
+        self._attendance = Attendance()
         self._checker = Checker(self._out, self._conversation, view, self._listener.tell)
         self._editor = Editor(
             self._out,
@@ -86,6 +89,9 @@ class Session:
             self._checker,
             view,
         )
+        self._calling = Calling(self._out, self._attendance, self._speaker, self._editor)
+        parts = (self._listener, self._speaker, self._answering, self._checker)
+        self._idling = Idling(self._out, self._conversation, self._turns, parts)
         self._type_settled = False
         self._expires = now + rules.max_session_us
         self._until = now + rules.grace_us
@@ -137,11 +143,9 @@ class Session:
         if self._life.state is Life.CLOSED:
             return None
         due = self._expires if self._life.state is Life.OPEN else min(self._until, self._expires)
-        if self._abandon_us is not None and self._speaker.busy:
-            due = min(due, self._abandon_us)
-        checked_by = self._checker.deadline
-        if checked_by is not None:
-            due = min(due, checked_by)
+        abandon_us = self._abandon_us if self._speaker.busy else None
+        for part in (abandon_us, self._calling.back_by, self._checker.deadline, self._idling.deadline):
+            due = due if part is None else min(due, part)
         return min(due, self._out.now + _LOOK_AGAIN_US) if self._speaker.waits_for_playout else due
 
     # -- the one entrance -------------------------------------------------------------------------------------------
@@ -150,7 +154,7 @@ class Session:
         """Takes one event at session time `now` (µs) and returns what is to be done. Closed sessions do nothing."""
         if self._life.state is Life.CLOSED:
             return ()
-        self._out.now = now
+        self._out.now, self._out.attended_us = now, self._attendance.attended_us(now)
         match event:
             case ReportCame():
                 self._report(event.report)
@@ -168,6 +172,8 @@ class Session:
                 self._speaker.played(event.response_id, event.samples)
             case PlayoutEnded():
                 self._speaker.played_out(event.response_id)
+            case PlayoutLost():
+                self._calling.sound_lost(event.response_id)
             case LinkJoined():
                 self._joined(event)
             case LinkLeft():
@@ -177,6 +183,7 @@ class Session:
             case DrainAsked():
                 self._life.on(LifeEvent.DRAIN)
                 self._until = event.until_us
+                self._calling.give_up()
                 self._close_reason = (1001, "The server is shutting down.")
             case EndAsked():
                 self._end(event.reason, now)
@@ -187,9 +194,10 @@ class Session:
             self._heard(heard)
         self._check()
         self._speaker.advance()
-        if self._links:  # a client that lost its connection gets its answer when it is back
+        if self._attendance:  # a client that lost its connection gets its answer when it is back
             self._answering.advance(self._listener, self._checker.take_question)
         self._head_start.follow(self._prospect())
+        self._idling.follow(self.view, self._attendance.speaks and self._may_answer)
         self._maybe_settle(now)
         return self._out.take()
 
@@ -197,21 +205,24 @@ class Session:
 
     def _joined(self, event: LinkJoined) -> None:
         self._life.on(LifeEvent.LINK_JOINED)
-        self._links[event.link_id] = event.kind
+        self._attendance.joined(event.link_id, event.kind, self._out.now)
         self._abandon_us = None
-        if event.kind is LinkKind.CALL:
-            self._speaker.has_call = True
         self._out.tell(event.link_id, wire.SessionCreated(self.view))
+        if event.kind is LinkKind.CALL:
+            self._calling.joined(event.link_id)
+        elif event.kind not in WITHOUT_SOUND:
+            self._calling.give_up()  # the user hears by other means from now on
 
     def _left(self, event: LinkLeft) -> None:
-        if self._links.pop(event.link_id, None) is None:
+        kind = self._attendance.left(event.link_id, self._out.now)
+        if kind is None:
             return
         self._editor.left(event.link_id)
-        if self._speaker.has_call and LinkKind.CALL not in self._links.values():
-            self._speaker.call_left()
-        if all(kind is LinkKind.SIDEBAND for kind in self._links.values()):
+        if kind is LinkKind.CALL:
+            self._calling.lost(may_return=self._life.state is not Life.DRAINING)
+        if not self._attendance.speaks:
             self._listener.hang_up()
-        if self._links:
+        if self._attendance:
             return
         if self._rules.abandoned_us:
             self._abandon_us = self._out.now + self._rules.abandoned_us
@@ -219,12 +230,14 @@ class Session:
             self._until = self._out.now + self._rules.grace_us
 
     def _time_passed(self, now: int) -> None:
+        self._calling.time_passed(now)
+        self._idling.time_passed(self.view)
         if self._abandon_us is not None and now >= self._abandon_us:
             self._abandon_us = None
             self._answering.abandon()
         if now >= self._expires:
             message = _EXPIRED.format(self._rules.max_session_us // (60 * US_PER_S))
-            for link_id in self._links:
+            for link_id in self._attendance:
                 self._refuse(link_id, SessionClosed(message), None)
             self._close_reason = (1001, message)
             self._close()
@@ -237,10 +250,9 @@ class Session:
     def _end(self, reason: str, now: int) -> None:
         """Hang-up: the links close now, transcripts in flight still reach the conversation."""
         self._out.do(CloseLinks(1000, reason))
-        self._links.clear()
+        self._attendance.clear(now)
         self._listener.hang_up()
-        if self._speaker.has_call:
-            self._speaker.call_left()
+        self._calling.end()
         if self._speaker.current is not None:
             self._speaker.cancel(None)
         self._life.on(LifeEvent.DRAIN)
@@ -249,15 +261,7 @@ class Session:
     def _maybe_settle(self, now: int) -> None:
         if self._life.state is not Life.DRAINING:
             return
-        busy = (
-            self._speaker.busy
-            or self._listener.waiting
-            or self._listener.ear.state is Ear.HEARING
-            or (self._answering.owes and bool(self._links))
-            or self._checker.waiting
-            or not self._speaker.playback.is_silent
-        )
-        if not busy:
+        if not self._idling.is_busy(bool(self._attendance)):
             self._close()
 
     def _close(self) -> None:
@@ -269,8 +273,13 @@ class Session:
     # -- turns ------------------------------------------------------------------------------------------------------
 
     def _prospect(self) -> Prospect | None:
-        is_open = self._life.state is Life.OPEN and bool(self._links) and self.view.type != "transcription"
-        return self._answering.prospect(self._listener) if is_open and self._rules.early_replies else None
+        begins_early = self._rules.early_replies and self._may_answer
+        return self._answering.prospect(self._listener) if begins_early else None
+
+    @property
+    def _may_answer(self) -> bool:
+        is_open = self._life.state is Life.OPEN and bool(self._attendance)
+        return is_open and self.view.type != "transcription"
 
     def _heard(self, heard: Heard) -> None:
         """A final transcript is in."""
@@ -366,7 +375,8 @@ class Session:
         )
         self._type_settled = True
         if view.chorale is not UNSET:
-            view = structs.replace(view, chorale=structs.replace(view.chorale, secret=self._secret))
+            # There is one; what it is, the shell adds for those who may know.
+            view = structs.replace(view, chorale=structs.replace(view.chorale, secret=""))
         self.view = self._speaker.view = self._checker.view = self._editor.view = view
         self._out.emit(wire.SessionUpdated(view))
         self._listener.configure(view)

@@ -9,8 +9,17 @@ from typing import Literal
 from msgspec import UNSET
 
 from orchestrator.errors import WireError
-from orchestrator.scheduling.work import Failed, Replied, ReplyCall, ReplyText, Report, SpeechPiece, Spoke
-from orchestrator.sessions.asking import already_active, check_inputs, reply_work, response_shape
+from orchestrator.scheduling.work import (
+    ENDS_A_JOB,
+    Failed,
+    Replied,
+    ReplyCall,
+    ReplyText,
+    Report,
+    SpeechPiece,
+    Spoke,
+)
+from orchestrator.sessions import asking
 from orchestrator.sessions.conversation import Conversation, Entry
 from orchestrator.sessions.faltering import Faltering
 from orchestrator.sessions.figures import TurnTimes
@@ -42,8 +51,9 @@ class Speaker:
         self.mouth: Machine[Mouth, MouthEvent] = Machine("mouth", MOUTH, Mouth.SILENT)
         self.view = view
         self.playback = Playback(out)
-        self.has_call = False
         self.audio_started = False
+        self.heard_by_us: int | None = None
+        """When the last response has been heard whole, by `Attendance.attended_us`; None where it was not to be."""
         self.current: ResponseRun | None = None
         self._out = out
         self._conversation = conversation
@@ -73,7 +83,9 @@ class Speaker:
     ) -> ResponseRun:
         """Begins a response. Raises `WireError` where one runs already in the default conversation. `automatic`: the
         server makes it by itself, and makes it again should it be taken back unheard for nothing. `times` are noted
-        where it answers a spoken turn."""
+        where it answers a spoken turn. Too many out of band: it fails at once."""
+        if params.conversation == "none" and len(self._asides) >= asking.MAX_ASIDES:
+            return self.fail(params, asking.TOO_MANY_ASIDES, turn_id)
         run = self._begin(params, turn_id, automatic, times)
         self._params[run.id] = params
         self._out.emit(*run.begin())
@@ -85,8 +97,8 @@ class Speaker:
     ) -> ResponseRun:
         aside = params.conversation == "none"
         if not aside and self.current is not None:
-            raise already_active(self.current.id)
-        check_inputs(params, self._conversation)
+            raise asking.already_active(self.current.id)
+        asking.check_inputs(params, self._conversation)
         run = ResponseRun(self._out.ids, self._shape(params), turn_id, automatic)
         run.times, run.params, run.asked_us = times, params, self._out.now
         if aside:
@@ -104,7 +116,11 @@ class Speaker:
             if run.id in self._params and self._conversation.is_complete():
                 params = self._params.pop(run.id)
                 run.asked_us = self._out.now
-                work = reply_work(self.view, params, self._conversation, self._conversation_id)
+                try:
+                    work = asking.reply_work(self.view, params, self._conversation, self._conversation_id)
+                except WireError as error:
+                    self._stop(run, "failed", error=asking.failed_to_ask(error))
+                    continue
                 guess = self._head_start.take(work)
                 if guess is not None:
                     self._go_on(run, guess)
@@ -124,7 +140,7 @@ class Speaker:
                 self.report(report)
         self._voicing.take_back()
 
-    def foresee(self, silence: tuple[str, int], entry: Entry | None = None) -> Prospect:
+    def foresee(self, silence: tuple[str, int], entry: Entry | None = None) -> Prospect | None:
         """Returns what would be asked if the user's turn ended with this entry, or (None) once all of it is settled."""
         current = self.current if entry is None else None
         params = ResponseParams() if current is None else self._params.get(current.id, ResponseParams())
@@ -136,12 +152,13 @@ class Speaker:
         return self.current is not None and self.current.id in self._params
 
     def _shape(self, params: ResponseParams) -> ResponseShape:
-        return response_shape(self.view, params, self._conversation_id, self._out.rules.speech_output)
+        return asking.response_shape(self.view, params, self._conversation_id, self._out.rules.speech_output)
 
-    def fail(self, params: ResponseParams, error: wire.ErrorBody, turn_id: int) -> None:
+    def fail(self, params: ResponseParams, error: wire.ErrorBody, turn_id: int) -> ResponseRun:
         """Reports a turn that cannot be answered: a response that fails at once (design §11)."""
         run = ResponseRun(self._out.ids, self._shape(params), turn_id)
         self._out.emit(*run.begin(), *run.end("failed", error=error))
+        return run
 
     def say(
         self, turn_id: int, reports: tuple[ReplyText | ReplyCall, ...], times: TurnTimes | None = None
@@ -154,10 +171,9 @@ class Speaker:
         self._written(run, Replied("", "stop"))
 
     def _more(self, run: ResponseRun, report: ReplyText | ReplyCall) -> None:
-        if isinstance(report, ReplyText):
-            self._more_text(run, report.text)
-        else:
-            self._more_call(run, report)
+        self._showing.more(run, report)
+        if run.unspoken:
+            self._speak(run)
 
     # -- reports ----------------------------------------------------------------------------------------------------
 
@@ -169,24 +185,21 @@ class Speaker:
         run = self._owners[report.job_id]
         if run.times is not None and run.times.token_us is None and isinstance(report, ReplyText | ReplyCall):
             run.times.token_us = self._out.now
+        if type(report) in ENDS_A_JOB:
+            self._owners.pop(report.job_id)
         match report:
             case ReplyText() | ReplyCall():
                 self._more(run, report)
             case Replied():
-                self._owners.pop(report.job_id)
                 self._written(run, report)
             case SpeechPiece():
                 self._more_sound(run, report)
             case Spoke():
-                self._owners.pop(report.job_id)
                 run.spoke(report.job_id)
                 self._speak(run)
                 self._maybe_complete(run)
             case Failed():
-                self._owners.pop(report.job_id)
                 self._failed(run, report)
-            case _:
-                self._owners.pop(report.job_id)
 
     def _failed(self, run: ResponseRun, report: Failed) -> None:
         again = self._voicing.again(run, report)
@@ -203,26 +216,9 @@ class Speaker:
         self._speak(run)
         self._maybe_complete(run)
 
-    def _more_text(self, run: ResponseRun, text: str) -> None:
-        if not text:
-            return
-        if run.message is None:
-            self._showing.item(run, run.open_message())
-            self._out.emit(*run.message_opened())
-        event, sentences = run.add_text(text, self._out.now)
-        self._out.emit(event)
-        run.unspoken.extend(sentences)
-        if run.unspoken:
-            self._speak(run)
-
     def _speak(self, run: ResponseRun) -> None:
         for job in self._voicing.speak(run, self.view.audio.output.speed):
             self._owners[job] = run
-
-    def _more_call(self, run: ResponseRun, report: ReplyCall) -> None:
-        if not run.has_call(report.index):
-            self._showing.item(run, run.open_call(report.index, report.name or ""))
-        self._out.emit(*run.add_arguments(report.index, report.arguments))
 
     def _written(self, run: ResponseRun, report: Replied) -> None:
         run.count(report)
@@ -234,9 +230,9 @@ class Speaker:
         self._maybe_complete(run)
 
     def _more_sound(self, run: ResponseRun, report: SpeechPiece) -> None:
-        if run.sent_samples == 0 and self.has_call:
+        if run.sent_samples == 0 and self.playback.has_call:
             self.playback.begin(run)
-        if not run.add_sound(report.job_id, report.samples, self._out.now):
+        if not run.add_sound(report.job_id, report.samples, self._out.attended_us):
             return
         self.audio_started = True
         if run.times is not None and run.times.sound_us is None:
@@ -247,10 +243,8 @@ class Speaker:
     def _maybe_complete(self, run: ResponseRun) -> None:
         if not run.written or run.speaking or run.done:
             return
-        if run.final_status == "incomplete":
-            self._showing.end(run, "incomplete", "max_output_tokens")
-        else:
-            self._showing.end(run, "completed")
+        cut = run.final_status == "incomplete"
+        self._showing.end(run, "incomplete" if cut else "completed", "max_output_tokens" if cut else UNSET)
         self._leave(run)
 
     # -- ending -----------------------------------------------------------------------------------------------------
@@ -264,6 +258,7 @@ class Speaker:
             self._asides.pop(run.id, None)
             return
         self.current = None
+        self.heard_by_us = run.heard_by_us(self._out.attended_us) if run.is_whole else None
         self._last = run
         if run.is_whole and run.text:
             self.offered.append((run.turn_id, run.text))
@@ -297,16 +292,18 @@ class Speaker:
         if response_id is not None and (run is None or run.id != response_id):
             run = self._asides.get(response_id)
         if run is None:
-            raise WireError(
-                "response_cancel_not_active", "Cancellation failed: no active response found", "response_id"
-            )
+            raise asking.nothing_to_cancel()
         self._stop(run, "cancelled", reason="client_cancelled")
         self._hearing.cancelled(run)
 
     def abandon(self) -> bool:
-        """Nobody is there any more: all responses that run stop. As `interrupt` for the one in the conversation."""
+        """Nobody is there any more: all responses that run stop. As `interrupt` for the one in the conversation; what a
+        call that may come back has yet to hear of it stays."""
         for run in tuple(self._asides.values()):
             self._stop(run, "cancelled", reason="client_cancelled")
+        if self.playback.is_held and self.current is not None and self.playback.holds(self.current):
+            self.cancel(None)
+            return False
         return self.current is not None and self.interrupt("client_cancelled")
 
     def interrupt(self, reason: Literal["turn_detected", "client_cancelled"] = "turn_detected") -> bool:
@@ -392,6 +389,6 @@ class Speaker:
             self.mouth.on(MouthEvent.PLAYED_OUT)
 
     def call_left(self) -> None:
-        """The call is gone: nothing sounds any more; what was played so far stays known."""
-        self.has_call = False
+        """The call is gone for good: nothing sounds any more; what was played so far stays known."""
+        self.playback.has_call = self.playback.is_held = False
         self.clear_playout()

@@ -42,7 +42,7 @@ class Voicing:
                 run.guesses[prepared.job_id] = work
                 return prepared.job_id
             self._out.cancel(prepared.job_id)
-        due_in_us = run.sound_in_hand_us(self._out.now)
+        due_in_us = run.sound_in_hand_us(self._out.attended_us)
         return self._out.start(work, self._out.rules.speak_within_us, due_in_us=due_in_us)
 
     def again(self, run: ResponseRun, report: Failed) -> str | None:

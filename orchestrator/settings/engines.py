@@ -88,6 +88,9 @@ def _options(role: Role, worker: Worker, threads: int, allow_download: bool) -> 
     if ":" in worker.engine:  # anybody's own, as package.module:factory
         return dict(worker.options)
     adapter = _ADAPTER_ROLES[role]
+    if isinstance(worker, LlmWorker) and worker.images and worker.engine not in registry.SEEING:
+        seeing = ", ".join(sorted(registry.SEEING))
+        raise ConfigError(f"workers.{role}.images: {worker.engine} sees no images; those that may: {seeing}")
     try:
         known = {field.name for field in fields(registry.settings_of(adapter, worker.engine))}
         found = models.resolve(role, worker.engine, worker.model, allow_download=allow_download)

@@ -66,6 +66,11 @@ def _across(tree: Tree, variables: Mapping[str, str]) -> list[str]:
             f"server.key_file: expected a key file, since server.host {server.host} can be reached from other "
             "machines. Copy configs/keys.example.yaml, put your own keys in and name it here, or listen on 127.0.0.1"
         )
+    if server.key_file is None and server.grpc is not None and not is_loopback(server.grpc.host):
+        found.append(
+            f"server.key_file: expected a key file, since server.grpc.host {server.grpc.host} can be reached from "
+            "other machines"
+        )
     if server.key_file is None and "*" in server.origins:
         found.append(
             "server.origins: '*' needs server.key_file: without keys any web page could talk to this server"
@@ -111,6 +116,7 @@ def _bases(tree: Tree) -> list[str]:
 
 _FILES = (
     ("server", "key_file"),
+    ("server", "secret_file"),
     ("server", "tls", "cert"),
     ("server", "tls", "key"),
     ("workers", "understand", "domain"),

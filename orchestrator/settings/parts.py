@@ -1,15 +1,17 @@
 """The configuration as the parts of the server want it: each in its own words and units."""
 
 from collections.abc import Mapping
+from pathlib import Path
 
 from orchestrator.buffers.input_queue import QueueBounds
-from orchestrator.clock import ms, seconds
+from orchestrator.clock import Clock, ms, seconds
 from orchestrator.flow.policies import LimitSettings
 from orchestrator.flow.tenants import Quotas, TenantLimits
 from orchestrator.flow.watermark import AdaptiveWatermark, FixedWatermark, Watermark, target_us
 from orchestrator.recording.recorder import RecordingSettings
 from orchestrator.recording.writer import Room
 from orchestrator.scheduling.cost import Costs
+from orchestrator.scheduling.dispatcher import Dispatcher
 from orchestrator.scheduling.job import Tier
 from orchestrator.scheduling.kinds import KINDS
 from orchestrator.scheduling.scheduler import Scheduler
@@ -18,9 +20,14 @@ from orchestrator.sessions.registry import RegistrySettings
 from orchestrator.sessions.rules import DEFAULT_INSTRUCTIONS, SessionRules
 from orchestrator.settings.agreement import consistency_rules
 from orchestrator.settings.quotas import quotas_of
-from orchestrator.settings.schema import Flow, IceServer, Server, Settings
+from orchestrator.settings.schema import Flow, IceServer, Server, Settings, Worker
 from orchestrator.transports import call
+from orchestrator.transports.errand import Errands
+from orchestrator.transports.openai_door import HttpLimits, OpenAi
+from orchestrator.transports.pace import Rate
+from orchestrator.transports.rpc.door import GrpcOptions
 from orchestrator.transports.server import ServerOptions
+from orchestrator.transports.sse_link import StreamSettings
 from orchestrator.wire.session import Session
 
 MODEL = "chorale"
@@ -50,6 +57,8 @@ def registry_settings(settings: Settings) -> RegistrySettings:
         max_utterance_s=sessions.max_utterance_s,
         buffer_s=sessions.buffer_s,
         speech_output=speaks,
+        images=settings.workers.llm.images,
+        item_bytes=settings.inbound.session_bytes,
         early_replies=sessions.early_replies,
         consistency=consistency_rules(settings),
     )
@@ -95,23 +104,42 @@ def limit_settings(settings: Settings) -> Mapping[WorkKind, LimitSettings]:
 
 
 def costs(settings: Settings, own: Mapping[str, Quotas]) -> Costs | None:
-    """Returns what bounds the use of tenants (`tenant_limits`); None where nothing is bounded for anybody."""
+    """Returns what bounds the use of tenants (`tenant_limits`); None where nothing is or will be bounded."""
     limits = tenant_limits(settings, own)
     return None if limits is None else Costs(limits, settings.limits.default_output_tokens)
 
 
 def tenant_limits(settings: Settings, own: Mapping[str, Quotas]) -> TenantLimits | None:
     """Returns the accounts of what tenants use: by tier, and for those that the key file names by their `own` quotas.
-    None where nothing is bounded for anybody."""
+    None where nothing is bounded for anybody, and no key file may come to bound it."""
     limits = settings.limits
     by_tier: dict[int, Quotas] = {
         Tier.PLATINUM: quotas_of(limits.platinum),
         Tier.GOLD: quotas_of(limits.gold),
         Tier.SILVER: quotas_of(limits.silver),
     }
-    if not any(by_tier.values()) and not any(own.values()):
+    if settings.server.key_file is None and not any(by_tier.values()) and not any(own.values()):
         return None
     return TenantLimits(by_tier, own, limits.max_tenants)
+
+
+def openai(settings: Settings, dispatcher: Dispatcher, clock: Clock) -> OpenAi:
+    """Returns what the OpenAI HTTP API answers with: the models by the names that the configuration gives them."""
+    best = settings.server.batch_tier
+    errands = Errands(dispatcher, clock, None if best is None else Tier[best.upper()])
+    models: dict[WorkKind, str] = {
+        role: _model_name(worker) for role, worker in settings.workers.by_role().items()
+    }
+    limits = HttpLimits(settings.http.max_upload_bytes, settings.http.max_audio_s)
+    return OpenAi(errands, models, limits)
+
+
+def _model_name(worker: Worker) -> str:
+    """Returns what a model is called: a file or folder by its own name, without the place where it lies."""
+    named = worker.model or worker.options.get("model")
+    if not isinstance(named, str) or not named:
+        return worker.engine
+    return Path(named).name if Path(named).is_absolute() or named.startswith(".") else named
 
 
 def call_settings(settings: Settings) -> call.CallSettings:
@@ -121,6 +149,8 @@ def call_settings(settings: Settings) -> call.CallSettings:
         ice_servers=tuple(_ice_server(one) for one in calls.ice_servers),
         ice_timeout_s=calls.ice_timeout_s,
         public_addresses=calls.public_addresses,
+        rate=rate(settings),
+        max_connecting=calls.max_connecting,
     )
 
 
@@ -137,6 +167,30 @@ def server_options(server: Server) -> ServerOptions:
         certificate=server.tls.cert if server.tls else None,
         certificate_key=server.tls.key if server.tls else None,
     )
+
+
+def grpc_options(server: Server) -> GrpcOptions | None:
+    """Returns where and how gRPC is spoken; None where it is not. The certificate is that of the HTTP port."""
+    if server.grpc is None:
+        return None
+    return GrpcOptions(
+        host=server.grpc.host,
+        port=server.grpc.port,
+        ping_s=server.ping_s,
+        certificate=server.tls.cert if server.tls else None,
+        certificate_key=server.tls.key if server.tls else None,
+    )
+
+
+def stream_settings(settings: Settings) -> StreamSettings:
+    """Returns how server-sent events are kept."""
+    return StreamSettings(settings.http.heartbeat_s, settings.http.retry_ms)
+
+
+def rate(settings: Settings) -> Rate:
+    """Returns what one link may send."""
+    inbound = settings.inbound
+    return Rate(inbound.events_per_s, inbound.bytes_per_s, inbound.burst_bytes, inbound.excess_s)
 
 
 def recording_settings(settings: Settings) -> RecordingSettings | None:

@@ -3,6 +3,7 @@
 
 import os
 import re
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
@@ -56,6 +57,13 @@ def _web_address(endpoint: str) -> str:
     return endpoint
 
 
+def _network(written: str) -> str:
+    try:
+        return str(ip_network(written))
+    except ValueError:
+        raise ValueError("an address or a network, like 10.0.0.7 or 10.0.0.0/8") from None
+
+
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _HEADER_VALUE = re.compile(r"[!-~\xa0-\xff]([\t -~\xa0-\xff]*[!-~\xa0-\xff])?")
 
@@ -85,6 +93,13 @@ class Tls(Section):
     key: Path
 
 
+class Rpc(Section):
+    """Where gRPC is spoken; gRPC-Web and Connect go by the HTTP port."""
+
+    host: str = "127.0.0.1"
+    port: Annotated[int, Field(ge=0, le=65_535)] = 50_051
+
+
 class Server(Section):
     """Where the server listens and whom it lets in."""
 
@@ -101,6 +116,32 @@ class Server(Section):
     max_secrets: Count = 4_096
     compression: bool = True
     ping_s: Annotated[float, Field(ge=1, le=1_000_000_000)] = 20.0
+    grpc: Rpc | None = None
+    proxies: tuple[Annotated[str, AfterValidator(_network)], ...] = ()
+    secret_file: Path | None = None
+    key_poll_s: Pause = 2.0
+    revoke: Literal["close", "keep"] = "close"
+    batch_tier: Literal["platinum", "gold", "silver"] | None = None
+
+
+class Http(Section):
+    """Server-sent events, and what requests may bring."""
+
+    heartbeat_s: Positive = 15.0
+    retry_ms: Count = 1_000
+    max_upload_bytes: Amount = 26_214_400
+    max_audio_s: Positive = 3_600.0
+
+
+class Inbound(Section):
+    """What one link may send, and what one session keeps of it. A link over its rate is read no faster, and closed once
+    it has been for `excess_s`."""
+
+    events_per_s: Positive = 200.0
+    bytes_per_s: Amount = 4_194_304
+    burst_bytes: Amount = 31_457_280
+    excess_s: Positive = 10.0
+    session_bytes: Amount = 33_554_432
 
 
 class Align(Section):
@@ -193,8 +234,11 @@ class UnderstandWorker(Worker):
 
 
 class LlmWorker(Worker):
+    """`images`: the model looks at pictures in messages."""
+
     engine: Annotated[str, Field(min_length=1)] = "llama_cpp"
     parallel: Parallel = 4
+    images: bool = False
 
 
 class SpeechWorker(Worker):
@@ -230,6 +274,7 @@ class Calls(Section):
 
     ice_servers: tuple[IceServer, ...] = ()
     ice_timeout_s: Positive = 30.0
+    max_connecting: Count = 64
     public_addresses: tuple[str, ...] = ()
 
 
@@ -309,6 +354,8 @@ class Settings(Section):
     """The whole configuration."""
 
     server: Server = Server()
+    http: Http = Http()
+    inbound: Inbound = Inbound()
     sessions: Sessions = Sessions()
     consistency: Consistency = Consistency()
     audio: Audio = Audio()

@@ -16,13 +16,17 @@ from orchestrator.scheduling.dispatcher import Dispatcher
 from orchestrator.sessions.clips import MAX_CLIP_BYTES
 from orchestrator.sessions.inbox import MOST_EVENTS
 from orchestrator.sessions.intake import MOST_WINDOWS
+from orchestrator.sessions.pictures import MAX_PICTURE_BYTES
 from orchestrator.sessions.registry import Registry
 from orchestrator.settings.parts import queue_bounds
 from orchestrator.settings.schema import Settings
 from orchestrator.telemetry.options import LanguageModel, TelemetrySettings
 from orchestrator.transports.auth import MAX_INITIAL_BYTES, SecretBook
 from orchestrator.transports.call import MAX_UNREAD, MAX_UNREAD_BYTES
+from orchestrator.transports.errand import MOST_ERRANDS, Errands
 from orchestrator.transports.outbox import MAX_TOLD, MAX_TOLD_BYTES
+from orchestrator.transports.rpc.door import RpcDoor
+from orchestrator.transports.sessions_http import EventsDoor
 from orchestrator.transports.webrtc import CallDoor
 from orchestrator.transports.websocket import WebSocketDoor
 from orchestrator.workers.pool import WorkerPool
@@ -44,6 +48,9 @@ class ServerParts:
     calls: CallDoor
     secrets: SecretBook
     recorder: SessionRecorder | None
+    streams: RpcDoor | None = None
+    events: EventsDoor | None = None
+    errands: Errands | None = None
 
 
 def telemetry_settings(settings: Settings) -> TelemetrySettings:
@@ -89,17 +96,26 @@ def watch_server(telemetry: "Telemetry", parts: ServerParts, settings: Settings)
         sessions.total_log_bytes,
         MOST_EVENTS,
         MOST_WINDOWS,
-        MAX_CLIP_BYTES,
+        MAX_CLIP_BYTES + MAX_PICTURE_BYTES,
     )
     telemetry.prepare(buffers.register_sessions(inventory, parts.registry, bounds))
     buffers.register_jobs(inventory, parts.dispatcher, queue_bounds(settings))
-    most_links = server.max_links
+    most_links = 2 * server.max_links  # WebSockets, and streams of RPC
+    buffers.register_held(inventory, "links", lambda: (_links(parts), 0, parts.links.refused), most_links, 0)
     buffers.register_held(
-        inventory, "links", lambda: (parts.links.links, 0, parts.links.refused), most_links, 0
+        inventory, "told", lambda: _told(parts), most_links * MAX_TOLD, most_links * MAX_TOLD_BYTES
     )
-    buffers.register_held(
-        inventory, "told", parts.links.told, most_links * MAX_TOLD, most_links * MAX_TOLD_BYTES
-    )
+    if (streams := parts.events) is not None:
+        buffers.register_held(inventory, "streams", lambda: (streams.links, 0, 0), server.max_links, 0)
+        buffers.register_held(
+            inventory,
+            "streams_told",
+            streams.told,
+            server.max_links * MAX_TOLD,
+            server.max_links * MAX_TOLD_BYTES,
+        )
+    if (errands := parts.errands) is not None:
+        buffers.register_held(inventory, "errands", lambda: (len(errands), 0, 0), MOST_ERRANDS, 0)
     most_calls = server.max_sessions
     buffers.register_held(
         inventory, "call_events", parts.calls.unread, most_calls * MAX_UNREAD, most_calls * MAX_UNREAD_BYTES
@@ -122,9 +138,20 @@ def watch_server(telemetry: "Telemetry", parts: ServerParts, settings: Settings)
     telemetry.watch(readings.jobs(parts.dispatcher))
     telemetry.watch(readings.workers(lambda: list(_workers(parts.pool))))
     telemetry.watch(
-        readings.sessions(parts.registry, inventory, lambda: parts.links.links, lambda: parts.calls.calls)
+        readings.sessions(parts.registry, inventory, lambda: _links(parts), lambda: parts.calls.calls)
     )
     return inventory
+
+
+def _links(parts: ServerParts) -> int:
+    return parts.links.links + (parts.streams.links if parts.streams else 0)
+
+
+def _told(parts: ServerParts) -> tuple[int, int, int]:
+    """Returns the private messages that wait on the links of all doors: how many, their bytes, and none lost."""
+    doors = (parts.links, parts.streams) if parts.streams else (parts.links,)
+    told = [door.told() for door in doors]
+    return sum(count for count, _, _ in told), sum(size for _, size, _ in told), 0
 
 
 def _waiting(recorder: SessionRecorder) -> tuple[int, int, int]:

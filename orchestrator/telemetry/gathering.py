@@ -7,7 +7,7 @@ A heart: bounded in turns and in jobs of a turn; what does not fit leaves early,
 from collections import OrderedDict
 from dataclasses import dataclass
 
-from orchestrator.observability.instrument import JobRecord, TurnRecord
+from orchestrator.observability.instrument import NO_TURN, JobRecord, TurnRecord
 from orchestrator.observability.traceparent import TraceParent
 
 MOST_TURNS = 2_048
@@ -51,6 +51,8 @@ class Gathering:
     def job(self, record: JobRecord) -> Bundle | None:
         """Takes a job; returns what is complete now, or has to leave to make room for it."""
         key = (record.session_id, record.turn)
+        if record.turn == NO_TURN:
+            return Bundle(*key, None, (record,), None)
         if key in self._ended:
             return Bundle(*key, None, (record,), self._ended[key])
         jobs = self._open.setdefault(key, [])

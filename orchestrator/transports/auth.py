@@ -1,39 +1,70 @@
 """Who is asking: keys from a file, client secrets made for browsers, and where a request carries either.
 
 A key stands for a tenant, its tier and the pages that may use it. A client secret (``ek_…``) is made with a key, stands
-for the same tenant for a while, and brings a part of a session with it. Neither is ever logged or echoed.
+for the same tenant for a while, and brings a part of a session with it; it is worth no more than its key is at that
+time. Neither is ever logged or echoed. Time is wall-clock time here: secrets may outlive the process.
 """
 
 import hashlib
 import hmac
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from orchestrator.clock import US_PER_S
 from orchestrator.errors import Overloaded, Unauthorized
-from orchestrator.flow.tenants import Quotas
-from orchestrator.ids import random_id
+from orchestrator.flow.tenants import BOUNDLESS, Allowance, Quotas
+from orchestrator.ids import random_bytes
 from orchestrator.scheduling.job import Tier
+from orchestrator.sessions.links import SessionRequest
+from orchestrator.transports.proxies import caller
+from orchestrator.transports.signed_secret import (
+    NO_CONFIG,
+    NONCE_BYTES,
+    SECRET_PREFIX,
+    SIGNING_KEY_BYTES,
+    Claims,
+    Seal,
+    config_digest,
+)
 
-SECRET_PREFIX = "ek_"
 KEY_SUBPROTOCOL = "openai-insecure-api-key."
 SELECTED_SUBPROTOCOL = "realtime"
 
 MAX_INITIAL_BYTES = 65_536
 """The part of a session that one client secret may carry."""
 
+KEY_ID_DIGITS = 12
+
 
 @dataclass(frozen=True, slots=True)
 class Principal:
     """Who may do what. `origins` None means: the server's own list. `initial` is the partial session (JSON) of a client
-    secret; `temporary` is true for a client secret, which cannot make further ones."""
+    secret; `temporary` is true for a client secret, which cannot make further ones. `key_id` names the key and is no
+    secret. `secret_id` names a client secret that is good for a number of uses only."""
 
     tenant: str
     tier: Tier
     origins: tuple[str, ...] | None = None
     initial: bytes | None = None
     temporary: bool = False
+    key_id: str = ""
+    allowance: Allowance = BOUNDLESS
+    secret_id: bytes | None = None
+
+    def request(
+        self, model: str | None, initial: bytes | None, traceparent: str | None = None
+    ) -> SessionRequest:
+        """Returns what opens a session for it, by the request that is being answered."""
+        return SessionRequest(
+            self.tenant,
+            self.tier,
+            model,
+            initial,
+            traceparent,
+            key_id=self.key_id,
+            allowance=self.allowance,
+            session_id=caller().session_id,
+        )
 
 
 LOCAL = Principal(tenant="local", tier=Tier.GOLD)
@@ -42,21 +73,38 @@ LOCAL = Principal(tenant="local", tier=Tier.GOLD)
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One entry of the key file; `digest` is the SHA-256 of the key. `quotas`: its tenant's own, None: its tier's."""
+    """One entry of the key file; `digest` is the SHA-256 of the key. `quotas`: its tenant's own, None: its tier's.
+    `expires_us`: microseconds since 1970, from which on it is worth nothing; None is never."""
 
     digest: bytes
     principal: Principal
     quotas: Quotas | None = None
+    expires_us: int | None = None
+
+    @property
+    def id(self) -> str:
+        """The first digits of its digest: names it in logs and in the file, and tells nothing about it."""
+        return self.digest.hex()[:KEY_ID_DIGITS]
+
+    def is_valid(self, now_us: int) -> bool:
+        return self.expires_us is None or now_us < self.expires_us
 
 
 class KeyRing:
-    """The keys that are valid."""
+    """The keys of a file."""
 
-    def __init__(self, keys: Sequence[Key]) -> None:
-        self._keys = tuple(keys)
+    def __init__(self, keys: Sequence[Key], in_clear: int = 0) -> None:
+        """`in_clear`: how many of them the file shows to whoever can read it."""
+        self._keys = tuple(replace(key, principal=replace(key.principal, key_id=key.id)) for key in keys)
+        self._by_id = {key.id: key for key in self._keys}
+        self.in_clear = in_clear
 
     def __len__(self) -> int:
         return len(self._keys)
+
+    @property
+    def keys(self) -> Sequence[Key]:
+        return self._keys
 
     @property
     def quotas(self) -> Mapping[str, Quotas]:
@@ -68,15 +116,24 @@ class KeyRing:
         """Every origin that some key allows (a browser's preflight names no key)."""
         return frozenset(origin for key in self._keys for origin in key.principal.origins or ())
 
-    def find(self, presented: str) -> Principal | None:
+    def find(self, presented: str, now_us: int = 0) -> Principal | None:
         """Returns whose key this is. Compares with every key, each in constant time, so that the time taken tells
         nothing about any of them."""
         digest = digest_of(presented)
         found = None
         for key in self._keys:
             if hmac.compare_digest(digest, key.digest):
-                found = key.principal
-        return found
+                found = key
+        return found.principal if found is not None and found.is_valid(now_us) else None
+
+    def named(self, key_id: str, now_us: int) -> Principal | None:
+        """Returns for whom the key with this id stands now."""
+        key = self._by_id.get(key_id)
+        return key.principal if key is not None and key.is_valid(now_us) else None
+
+    def valid(self, now_us: int) -> frozenset[tuple[str, str]]:
+        """Returns the ids of the keys that are worth something now, each with its tenant."""
+        return frozenset((key.id, key.principal.tenant) for key in self._keys if key.is_valid(now_us))
 
 
 def digest_of(secret: str) -> bytes:
@@ -86,64 +143,107 @@ def digest_of(secret: str) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class ClientSecret:
-    """A secret that was just made: shown once, kept only as its digest."""
+    """A secret that was just made: shown once, kept nowhere."""
 
     value: str
     expires_us: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Issued:
-    principal: Principal
+@dataclass(slots=True)
+class _Kept:
+    """What is remembered for a secret until it expires: the part of a session that it carries, or how many `uses` it is
+    still good for."""
+
+    tenant: str
     expires_us: int
+    initial: bytes = b""
+    uses: int = 0
 
 
 class SecretBook:
-    """The client secrets that are valid, in memory: at most `capacity`, a quarter of that per tenant.
+    """Makes client secrets, and knows them again by their signature: what one says is not kept.
 
-    A full book refuses (`Overloaded`); expired secrets leave when a new one is made. Bound in bytes: `capacity` times
-    `MAX_INITIAL_BYTES`.
+    Kept are parts of sessions, once for all secrets with the same, and numbers of uses: at most `capacity` of both, a
+    quarter of that per tenant. A full book refuses (`Overloaded`); what has expired leaves when there is more to keep.
+    Bound in bytes: `capacity` times `MAX_INITIAL_BYTES`.
     """
 
-    def __init__(self, capacity: int) -> None:
+    def __init__(self, capacity: int, signing_key: bytes | None = None) -> None:
+        """Without a `signing_key` no other book takes the secrets. Raises `ValueError` on a short one."""
         self._capacity = capacity
         self._per_tenant = max(1, capacity // 4)
-        self._issued: OrderedDict[bytes, _Issued] = OrderedDict()
+        self._seal = Seal(random_bytes(SIGNING_KEY_BYTES) if signing_key is None else signing_key)
+        self._kept: dict[bytes, _Kept] = {}
         self.refused = 0
         """Secrets that there was no room for, since the start."""
 
     def __len__(self) -> int:
-        return len(self._issued)
+        return len(self._kept)
 
-    def make(self, owner: Principal, initial: bytes | None, lifetime_s: int, now_us: int) -> ClientSecret:
-        """Returns a new secret that stands for `owner` and carries `initial`. Raises `Overloaded`."""
-        self._drop_expired(now_us)
-        mine = [one.expires_us for one in self._issued.values() if one.principal.tenant == owner.tenant]
-        if len(mine) >= self._per_tenant:
-            self._refuse(mine, now_us)
-        if len(self._issued) >= self._capacity:
-            self._refuse([one.expires_us for one in self._issued.values()], now_us)
-        value = random_id(SECRET_PREFIX.rstrip("_"), 32)
+    def make(
+        self, owner: Principal, initial: bytes | None, lifetime_s: int, now_us: int, uses: int = 0
+    ) -> ClientSecret:
+        """Returns a new secret that stands for `owner` and carries `initial`; with `uses` it begins so many things and
+        no more. Raises `Overloaded`."""
         expires_us = now_us + lifetime_s * US_PER_S
-        principal = Principal(owner.tenant, owner.tier, owner.origins, initial, temporary=True)
-        self._issued[digest_of(value)] = _Issued(principal, expires_us)
-        return ClientSecret(value, expires_us)
+        config = NO_CONFIG if initial is None else config_digest(owner.tenant, initial)
+        nonce = random_bytes(NONCE_BYTES)
+        keeping: dict[bytes, _Kept] = {}
+        if initial is not None:
+            keeping[config] = _Kept(owner.tenant, expires_us, initial=initial)
+        if uses:
+            keeping[nonce] = _Kept(owner.tenant, expires_us, uses=uses)
+        self._keep(owner.tenant, keeping, now_us)
+        claims = Claims(expires_us, owner.key_id, config, nonce, uses)
+        return ClientSecret(self._seal.close(claims), expires_us)
 
-    def find(self, presented: str, now_us: int) -> Principal | None:
-        """Returns whom a secret stands for, None where it is unknown or expired. Looked up by digest: the time taken
-        tells nothing about the secrets themselves."""
-        issued = self._issued.get(digest_of(presented))
-        if issued is None or issued.expires_us <= now_us:
+    def find(self, presented: str, now_us: int) -> tuple[Claims, bytes | None] | None:
+        """Returns what a secret says and the part of a session that belongs to it. None where it was not made here, has
+        expired, or what belongs to it is not here any more: no other session is to take its place."""
+        claims = self._seal.open(presented)
+        if claims is None or claims.expires_us <= now_us:
             return None
-        return issued.principal
+        if claims.config == NO_CONFIG:
+            return claims, None
+        kept = self._kept.get(claims.config)
+        return None if kept is None else (claims, kept.initial)
 
-    def _drop_expired(self, now_us: int) -> None:
-        for digest in [digest for digest, one in self._issued.items() if one.expires_us <= now_us]:
-            del self._issued[digest]
+    def use(self, secret_id: bytes) -> bool:
+        """Takes one of a secret's uses; false where none is left."""
+        kept = self._kept.get(secret_id)
+        if kept is None or kept.uses == 0:
+            return False
+        kept.uses -= 1
+        return True
+
+    def give_back(self, secret_id: bytes) -> None:
+        """What was to begin did not: the use counts again."""
+        kept = self._kept.get(secret_id)
+        if kept is not None:
+            kept.uses += 1
+
+    def _keep(self, tenant: str, more: Mapping[bytes, _Kept], now_us: int) -> None:
+        """Raises `Overloaded` and keeps nothing where there is no room for all of it."""
+        if not more:
+            return
+        for name in [name for name, one in self._kept.items() if one.expires_us <= now_us]:
+            del self._kept[name]
+        new = len(more.keys() - self._kept.keys())
+        mine = [one.expires_us for one in self._kept.values() if one.tenant == tenant]
+        if new and len(mine) + new > self._per_tenant:
+            self._refuse(mine, now_us)
+        if new and len(self._kept) + new > self._capacity:
+            self._refuse([one.expires_us for one in self._kept.values()], now_us)
+        for name, one in more.items():
+            known = self._kept.get(name)
+            if known is None:
+                self._kept[name] = one
+            else:
+                known.expires_us = max(known.expires_us, one.expires_us)
 
     def _refuse(self, expiries_us: list[int], now_us: int) -> None:
         self.refused += 1
-        wait_s = (min(expiries_us) - now_us) / US_PER_S
+        wait_s = (min(expiries_us) - now_us) / US_PER_S if expiries_us else 1.0
         raise Overloaded("too many client secrets are valid at this time", wait_s)
 
 
@@ -153,6 +253,7 @@ class Gate:
     def __init__(self, ring: KeyRing | None, secrets: SecretBook) -> None:
         """`ring` None makes a server without keys: everyone is `LOCAL`, whatever key they bring."""
         self._ring = ring
+        self._known: frozenset[tuple[str, str]] = frozenset()
         self.secrets = secrets
 
     @property
@@ -164,11 +265,22 @@ class Gate:
         """Origins that keys bring along, over the server's own."""
         return self._ring.origins if self._ring else frozenset()
 
+    def replace(self, ring: KeyRing) -> None:
+        """These keys hold from now on, and no others."""
+        self._ring = ring
+
+    def gone(self, now_us: int) -> frozenset[str]:
+        """Returns the ids of keys that were worth something when it was last asked and are not now, nor are their
+        secrets: taken out of the file, given to another tenant, or expired."""
+        before = self._known
+        self._known = self._ring.valid(now_us) if self._ring is not None else frozenset()
+        return frozenset(key_id for key_id, _ in before - self._known)
+
     def admit(self, presented: str | None, now_us: int) -> Principal:
         """Returns who asks. Raises `Unauthorized`; a client secret is checked on a keyless server too, since a session
         hangs on it."""
         if presented is not None and presented.startswith(SECRET_PREFIX):
-            principal = self.secrets.find(presented, now_us)
+            principal = self._holder(presented, now_us)
             if principal is None:
                 raise Unauthorized("The client secret is unknown or has expired.")
             return principal
@@ -176,10 +288,38 @@ class Gate:
             return LOCAL
         if presented is None:
             raise Unauthorized("No API key was given. Send it as 'Authorization: Bearer <key>'.")
-        principal = self._ring.find(presented)
+        principal = self._ring.find(presented, now_us)
         if principal is None:
             raise Unauthorized("Incorrect API key.")
         return principal
+
+    def use(self, principal: Principal) -> None:
+        """Something begins: takes one of a client secret's uses. Raises `Unauthorized` where none is left."""
+        if principal.secret_id is not None and not self.secrets.use(principal.secret_id):
+            raise Unauthorized("The client secret has been used.")
+
+    def give_back(self, principal: Principal) -> None:
+        """What `use` was for did not begin."""
+        if principal.secret_id is not None:
+            self.secrets.give_back(principal.secret_id)
+
+    def _holder(self, presented: str, now_us: int) -> Principal | None:
+        """Returns whom a secret stands for: its key as it is now."""
+        found = self.secrets.find(presented, now_us)
+        if found is None:
+            return None
+        claims, initial = found
+        maker = self._maker(claims.key_id, now_us)
+        if maker is None:
+            return None
+        return replace(
+            maker, initial=initial, temporary=True, secret_id=claims.nonce if claims.uses else None
+        )
+
+    def _maker(self, key_id: str, now_us: int) -> Principal | None:
+        if self._ring is None:
+            return LOCAL if not key_id else None
+        return self._ring.named(key_id, now_us) if key_id else None
 
 
 def offered_subprotocols(headers: Mapping[str, str]) -> list[str]:

@@ -1,6 +1,7 @@
 """What every HTTP request passes: host, page and size on its way in, CORS headers and a line of log on its way out.
 
-WebSockets pass untouched; their door checks the same things before the upgrade.
+WebSockets pass untouched but for who sends them (`proxies.caller`); their door checks the same things before the
+upgrade.
 """
 
 import logging
@@ -14,6 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from orchestrator.errors import ChoraleError
 from orchestrator.observability.instrument import RequestRecord, Requests, Silent
 from orchestrator.transports.entrance import Entrance
+from orchestrator.transports.proxies import Proxies, calling
 from orchestrator.transports.refusals import refuse
 
 log = logging.getLogger(__name__)
@@ -21,29 +23,60 @@ log = logging.getLogger(__name__)
 MAX_BODY_BYTES = 512 * 1024
 """An offer or a session part is a few kilobytes; instructions may be longer."""
 
+BODY_LIMIT = "chorale.body_limit"
+"""Where in the scope a route says how large a body it takes, once it knows who sends it."""
+
 _SHOWN_BYTES = 256
-_API = "/v1/"
+_API = ("/v1/", "/chorale.", "/openapi.json")
 _QUIET = ("/healthz", "/readyz", "/metrics")
 _ANY_PATH = ("/{path:path}",)
 _PREFLIGHT = {
-    "Access-Control-Allow-Methods": "POST, GET",
-    "Access-Control-Allow-Headers": "authorization, content-type, openai-beta, openai-organization, openai-project, "
-    "openai-safety-identifier, x-openai-agents-sdk",
+    "Access-Control-Allow-Methods": "POST, GET, DELETE",
+    "Access-Control-Allow-Headers": "authorization, content-type, chorale-session-id, chorale-session-secret, "
+    "last-event-id, traceparent, tracestate, "
+    "openai-beta, openai-organization, openai-project, openai-safety-identifier, x-openai-agents-sdk, "
+    "x-stainless-arch, x-stainless-async, x-stainless-helper-method, x-stainless-lang, x-stainless-os, "
+    "x-stainless-package-version, x-stainless-read-timeout, x-stainless-retry-count, x-stainless-runtime, "
+    "x-stainless-runtime-version, x-stainless-timeout, "
+    "connect-protocol-version, connect-timeout-ms, grpc-timeout, x-grpc-web, x-user-agent",
     "Access-Control-Max-Age": "600",
 }
-_EXPOSED = "Location, Retry-After"
+_EXPOSED = (
+    "Location, Retry-After, Chorale-Session-Id, Chorale-Session-Secret, grpc-status, grpc-message, "
+    "openai-processing-ms, x-request-id, Trailer-Chorale-Code, Trailer-Chorale-Param, Trailer-Retry-After-Ms"
+)
 
 
 class Border:
     """ASGI around the application. `requests` is told of every request when it comes and when it has been answered."""
 
-    def __init__(self, app: ASGIApp, entrance: Entrance, requests: Requests | None = None) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        entrance: Entrance,
+        requests: Requests | None = None,
+        proxies: Proxies | None = None,
+    ) -> None:
         self._app = app
         self._entrance = entrance
         self._requests = requests or Silent()
+        self._proxies = proxies or Proxies()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
+        if scope["type"] not in ("http", "websocket"):
+            await self._app(scope, receive, send)
+            return
+        client, headers = scope.get("client"), Headers(scope=scope)
+        peer = client[0] if client else None
+        who = self._proxies.caller_of(peer, headers)
+        if who.by_proxy:
+            scheme = self._proxies.scheme_of(peer, headers, scope["scheme"])
+            scope = {**scope, "client": (who.address, 0), "scheme": scheme}
+        with calling(who):
+            await self._cross(scope, receive, send)
+
+    async def _cross(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "websocket":
             await self._app(scope, receive, send)
             return
         crossing = _Crossing(scope, receive, send)
@@ -86,8 +119,9 @@ class _Crossing:
     async def receive(self) -> Message:
         message = await self._receive()
         self._received += len(message.get("body", b""))
-        if self._received > MAX_BODY_BYTES:
-            raise HTTPException(413, f"The body is larger than {MAX_BODY_BYTES} bytes.")
+        most = self._scope.get(BODY_LIMIT, MAX_BODY_BYTES)
+        if self._received > most:
+            raise HTTPException(413, f"The body is larger than {most} bytes.")
         return message
 
     async def send(self, message: Message) -> None:

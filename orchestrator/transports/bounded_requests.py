@@ -21,6 +21,10 @@ MAX_PIPELINED = 16
 REQUEST_WITHIN_S = 20.0
 """How long a client may take over one request, head and body, over saying anything at all, and over reading on."""
 
+LEAST_BYTES_PER_S = 16 * 1024
+"""A body that comes so fast may take longer, for as long as it does and has not been answered: a large file over a slow
+line."""
+
 _SLICE_BYTES = 2_048
 
 
@@ -42,6 +46,7 @@ class BoundedRequests(HttpToolsProtocol):
         """Takes what uvicorn gives its protocols."""
         super().__init__(*config, **named)
         self._head_bytes = 0
+        self._body_bytes = 0
         self._deadline: asyncio.TimerHandle | None = None
         self._reading_on: asyncio.TimerHandle | None = None
         self._answering: RequestResponseCycle | None = None
@@ -89,6 +94,7 @@ class BoundedRequests(HttpToolsProtocol):
 
     def on_body(self, body: bytes) -> None:
         self._head_bytes = 0
+        self._body_bytes += len(body)
         super().on_body(body)
 
     def on_message_complete(self) -> None:
@@ -122,7 +128,17 @@ class BoundedRequests(HttpToolsProtocol):
 
     def _set_deadline(self) -> None:
         if self._deadline is None:
-            self._deadline = self.loop.call_later(REQUEST_WITHIN_S, self.transport.abort)
+            self._body_bytes = 0
+            self._deadline = self.loop.call_later(REQUEST_WITHIN_S, self._look_at_body)
+
+    def _look_at_body(self) -> None:
+        """Drops a client that is late with its request, unless a body that is still wanted comes fast enough."""
+        self._deadline = None
+        is_wanted = self._answering is not None and not self._answering.response_complete
+        if is_wanted and self._body_bytes >= LEAST_BYTES_PER_S * REQUEST_WITHIN_S:
+            self._set_deadline()
+        else:
+            self.transport.abort()
 
     def _drop_deadline(self) -> None:
         if self._deadline is not None:

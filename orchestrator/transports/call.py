@@ -16,7 +16,7 @@ from aiortc import (
 )
 from aiortc.exceptions import InvalidStateError, OperationError
 
-from orchestrator.clock import Clock
+from orchestrator.clock import US_PER_MS, Clock
 from orchestrator.errors import ChoraleError, Overloaded, SessionClosed, WireError
 from orchestrator.peers import choose_addresses, close_peer
 from orchestrator.sessions.links import SessionPort
@@ -25,8 +25,10 @@ from orchestrator.transports.aiortc_inside import replace_receiver, round_trip_u
 from orchestrator.transports.call_link import CallLink
 from orchestrator.transports.offers import SDP_ERRORS, Offer, add_addresses
 from orchestrator.transports.outbox import TOO_MANY_TOLD, Closing
+from orchestrator.transports.pace import Pace, Rate
 from orchestrator.transports.playing import PlayoutTrack
 from orchestrator.transports.receive import ReceiveSettings, ReceiveStatistics, SoundReceiver
+from orchestrator.transports.rejoining import Back
 from orchestrator.transports.resends import HOLD_MS, can_be_asked, with_resends
 from orchestrator.transports.rtp_order import SoundCodec
 from orchestrator.wire.client import AppendAudio
@@ -44,6 +46,9 @@ MAX_UNREAD_BYTES = 4 * 2**20
 it is here cannot be told to wait."""
 
 CLOSE_WITHIN_S = 5.0
+
+LOST_AFTER_US = 500 * US_PER_MS
+"""A client that has sent sound, and then none for so long, is taken for gone when its call ends."""
 
 _CODEC_NAMES = [codec.value.lower() for codec in SoundCodec]
 
@@ -63,7 +68,9 @@ class CallSettings:
 
     `ice_timeout_s`: a call that is not connected by then is given up. `host_addresses`: which of this machine's
     addresses to offer; None is all. `public_addresses`: under which they are reached from outside, where a router maps
-    them one to one. `playout_s`: sound of the session that may wait to be played.
+    them one to one. `playout_s`: sound of the session that may wait to be played. `max_connecting`: calls that are not
+    connected yet, at one time; None is any number. `rate`: of events; over it they are read more slowly, and what is
+    unread is bounded.
     """
 
     ice_servers: tuple[IceServer, ...] = ()
@@ -71,13 +78,16 @@ class CallSettings:
     host_addresses: tuple[str, ...] | None = None
     public_addresses: tuple[str, ...] = ()
     playout_s: float = 120.0
+    max_connecting: int | None = None
     receive: ReceiveSettings = field(default_factory=ReceiveSettings)
+    rate: Rate = field(default_factory=Rate)
 
 
 class Call:
     """Ends exactly once, whoever ends it: the client, the session, a lost connection, the ICE time-out.
 
-    `gone` is told then, when everything is released.
+    `gone` is told then, when everything is released. `back`: its client returns to a session that it had before;
+    `take_over` is told when the call takes the place of those that may still be there.
     """
 
     def __init__(
@@ -88,10 +98,15 @@ class Call:
         settings: CallSettings,
         clock: Clock,
         gone: Callable[["Call"], None],
+        back: Back | None = None,
+        take_over: Callable[[SessionPort], None] = lambda session: None,
     ) -> None:
         self.id = call_id
         self.session = session
         self.was_connected = False
+        self.opened_session = back is None
+        self._after = None if back is None else back.after
+        self._take_over = take_over
         self._offer = offer
         self._settings = settings
         self._gone = gone
@@ -155,6 +170,12 @@ class Call:
         """Returns what became of the received packets."""
         return self._sound.statistics()
 
+    def settle(self) -> None:
+        """The call is about to end: what was sent to a client that is gone has not been heard."""
+        heard_us = self._sound.heard_us
+        if heard_us is not None and self._clock.now_us() - heard_us > LOST_AFTER_US:
+            self._track.unplay(heard_us)
+
     def end(self, reason: str) -> None:
         """Ends the call soon. Only the first call counts."""
         if self._closing is None:
@@ -173,7 +194,8 @@ class Call:
         self._reader.add_done_callback(self._reader_ended)
         self._ice_timer = loop.call_later(self._settings.ice_timeout_s, self.end, "not connected in time")
         self._link.ended.add_done_callback(self._link_ended)
-        self._link.start(self.session.attach(self._link))
+        self._take_over(self.session)
+        self._link.start(self.session.attach(self._link, self._after))
 
     def _link_ended(self, ended: "asyncio.Future[Closing]") -> None:
         if not ended.cancelled():
@@ -214,11 +236,14 @@ class Call:
         self._inbox.put_nowait(message)
 
     async def _read(self) -> None:
+        pace = Pace(self._settings.rate)
         try:
             while True:
                 message = await self._inbox.get()
                 self._inbox_bytes -= len(message)
                 await self._take(message)
+                if wait_s := pace.take(len(message), self._clock.now_us()):
+                    await asyncio.sleep(wait_s)
         except SessionClosed:
             self._link.close(1000, "The session has ended.")
         except Overloaded as error:
@@ -255,6 +280,7 @@ class Call:
         if self._ice_timer is not None:
             self._ice_timer.cancel()
         self._sound.close()
+        self.settle()
         with contextlib.suppress(Overloaded):  # it will miss the link soon enough
             self.session.detach(self._link.id)
         self._link.drop()

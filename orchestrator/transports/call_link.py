@@ -136,7 +136,9 @@ class CallLink:
         match entry:
             case LoggedAudio():
                 return
-            case LoggedEvent() | Told():
+            case LoggedEvent():
+                data = entry.shown(LinkKind.CALL)
+            case Told():
                 data = entry.data
         if self._max_bytes is not None:
             data = fitting(data, self._max_bytes)

@@ -1,25 +1,65 @@
-"""The one check at the entrance of every door: the name asked for, the page that asks, the key it brings."""
+"""The one check at the entrance of every door: the name asked for, the page that asks, the key it brings, and how much
+of its tenant is inside already."""
 
-from collections.abc import Mapping, Sequence
+import contextlib
+import logging
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from orchestrator.clock import Clock
+from orchestrator.errors import ChoraleError, Overloaded, Unauthorized
+from orchestrator.flow.tenants import Places
 from orchestrator.transports import origins
-from orchestrator.transports.auth import Gate, Principal, credential
+from orchestrator.transports.attempts import Attempts
+from orchestrator.transports.auth import ClientSecret, Gate, Principal, credential
+from orchestrator.transports.proxies import Caller, caller
 from orchestrator.transports.refusals import Refusal, ShuttingDown
+
+log = logging.getLogger(__name__)
+
+KEY_WITHDRAWN = "The key has been withdrawn."
+KEY_WITHDRAWN_CODE = 1008
+
+_RETRY_AFTER_S = 5.0
+
+
+def _wall_us() -> int:
+    return time.time_ns() // 1_000
+
+
+@dataclass(slots=True, eq=False)
+class Inside:
+    """A link that has come in. `close` (code, reason) is set by its door: it is called where its key is withdrawn."""
+
+    key_id: str
+    close: Callable[[int, str], None] = lambda code, reason: None
 
 
 class Entrance:
-    """Decides who may come in. `headers` are lower-case names to values throughout."""
+    """Decides who may come in. `headers` are lower-case names to values throughout; `proxies.caller` is who sent
+    them."""
 
     def __init__(
-        self, gate: Gate, allowed_origins: Sequence[str], hosts: Sequence[str], clock: Clock
+        self,
+        gate: Gate,
+        allowed_origins: Sequence[str],
+        hosts: Sequence[str],
+        clock: Clock,
+        wall_us: Callable[[], int] = _wall_us,
     ) -> None:
-        """`allowed_origins` are checked entries (`origins.check_entry`); `hosts` further names of a keyless server."""
+        """`allowed_origins` are checked entries (`origins.check_entry`); `hosts` further names of a keyless server.
+        `wall_us`: microseconds since 1970, by which keys and secrets expire."""
         self.gate = gate
+        self.attempts = Attempts()
         self._origins = tuple(allowed_origins)
         self._hosts = frozenset(host.lower() for host in hosts)
         self._clock = clock
+        self._wall_us = wall_us
         self._closed = False
+        self._inside: set[Inside] = set()
+        self._links = Places()
 
     def close(self) -> None:
         """Lets nobody in from now on (a server that drains)."""
@@ -30,7 +70,8 @@ class Entrance:
         return self._closed
 
     def check_host(self, headers: Mapping[str, str]) -> None:
-        """Raises `Refusal` (421) where a keyless server is asked for under a name that is not its own."""
+        """Raises `Refusal` (421) where a keyless server is asked for under a name that is not its own, or by a proxy
+        for somebody who is not on this machine, or may not be."""
         if self.gate.needs_key:
             return
         name = origins.host_name(headers.get("host"))
@@ -39,6 +80,13 @@ class Entrance:
                 421,
                 "host_not_allowed",
                 "This server answers to localhost only. Name further hosts in server.hosts, or set server.key_file.",
+            )
+        if not caller().is_local:
+            raise Refusal(
+                421,
+                "forwarded",
+                "This server has no keys and answers to its own machine only, and a proxy asks for somebody else, or "
+                "server.proxies does not name it. Set server.key_file.",
             )
 
     def check_page(self, headers: Mapping[str, str]) -> str | None:
@@ -50,19 +98,90 @@ class Entrance:
         return origin
 
     def admit(self, headers: Mapping[str, str]) -> Principal:
-        """Returns who asks. Raises `Unauthorized` and `Refusal` (403: this key may not be used on that page)."""
-        principal = self.gate.admit(credential(headers), self._clock.now_us())
+        """Returns who asks. Raises `Unauthorized` and `Refusal` (403: this key may not be used on that page; 429: too
+        many wrong keys came from there)."""
+        presented, who = credential(headers), caller()
+        counts = presented is not None and who.is_one_of_many
+        if counts:
+            self._check_attempts(who)
+        try:
+            principal = self.gate.admit(presented, self._wall_us())
+        except Unauthorized:
+            if counts:
+                self._failed(who)
+            raise
         allowed = self._origins if principal.origins is None else principal.origins
         if not origins.allows(allowed, headers.get("origin"), headers.get("host")):
             raise _page_refused()
         return principal
 
     def admit_new(self, headers: Mapping[str, str]) -> Principal:
-        """As `admit`, for what starts something new. Raises `ShuttingDown` too."""
+        """As `admit`, for what begins something new; takes one of a client secret's uses. Raises `ShuttingDown` too."""
         principal = self.admit(headers)
+        self._begin(principal)
+        return principal
+
+    @contextlib.contextmanager
+    def beginning(self, principal: Principal) -> Iterator[None]:
+        """Something new begins inside, for one who was let in by `admit`. As `admit_new`; but where it does not come
+        about, a client secret's use is not lost."""
+        self._begin(principal)
+        try:
+            yield
+        except ChoraleError:
+            self.gate.give_back(principal)
+            raise
+
+    @contextlib.contextmanager
+    def link(self, principal: Principal) -> Iterator[Inside]:
+        """A link of this principal lives inside. Raises `Overloaded` where its tenant has as many as it may."""
+        most = principal.allowance.links
+        if not self._links.take(principal.tenant, most):
+            raise Overloaded(
+                f"All {most} links of this key's tenant are in use", _RETRY_AFTER_S, is_tenant=True
+            )
+        one = Inside(principal.key_id)
+        self._inside.add(one)
+        try:
+            yield one
+        finally:
+            self._inside.discard(one)
+            self._links.give_back(principal.tenant)
+
+    def withdraw(self, key_ids: frozenset[str]) -> None:
+        """Closes every link that came in by one of these keys."""
+        for one in [one for one in self._inside if one.key_id in key_ids]:
+            one.close(KEY_WITHDRAWN_CODE, KEY_WITHDRAWN)
+
+    def gone(self) -> frozenset[str]:
+        """Returns the keys that are worth nothing any more since it was last asked (`Gate.gone`)."""
+        return self.gate.gone(self._wall_us())
+
+    def make_secret(
+        self, owner: Principal, initial: bytes | None, lifetime_s: int, uses: int = 0
+    ) -> ClientSecret:
+        """Returns a client secret (`SecretBook.make`). Raises `Overloaded`."""
+        return self.gate.secrets.make(owner, initial, lifetime_s, self._wall_us(), uses)
+
+    def _begin(self, principal: Principal) -> None:
         if self._closed:
             raise ShuttingDown
-        return principal
+        self.gate.use(principal)
+
+    def _check_attempts(self, who: Caller) -> None:
+        wait_s = self.attempts.blocked_for(who.address, self._clock.now_us())
+        if wait_s > 0:
+            raise Refusal(
+                429,
+                "too_many_attempts",
+                "Too many wrong keys came from this address.",
+                headers={"Retry-After": str(math.ceil(wait_s))},
+            )
+
+    def _failed(self, who: Caller) -> None:
+        wait_s = self.attempts.failure(who.address, self._clock.now_us())
+        if wait_s > 0:
+            log.warning("too many wrong keys", extra={"client": who.address, "refused_for_s": wait_s})
 
 
 def _page_refused() -> Refusal:

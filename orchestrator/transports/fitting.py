@@ -2,7 +2,8 @@
 
 import logging
 
-from orchestrator.ids import random_id
+import msgspec
+
 from orchestrator.wire import codec, server
 from orchestrator.wire.shortening import shortened
 
@@ -10,7 +11,8 @@ _log = logging.getLogger(__name__)
 
 
 def fitting(data: bytes, limit_bytes: int) -> bytes:
-    """Returns what is sent for an encoded event to a client that takes `limit_bytes`. What was cut is logged."""
+    """Returns what is sent for an encoded event to a client that takes `limit_bytes`, under the same `event_id`. What
+    was cut is logged."""
     if len(data) <= limit_bytes:
         return data
     short = shortened(data, limit_bytes)
@@ -23,4 +25,8 @@ def fitting(data: bytes, limit_bytes: int) -> bytes:
         f"An event of {len(data)} bytes is too big for this connection ({limit_bytes} bytes).",
         "event_too_big",
     )
-    return codec.encode(server.Error(details), random_id("event"))
+    return codec.encode(server.Error(details), msgspec.json.decode(data, type=_Numbered).event_id)
+
+
+class _Numbered(msgspec.Struct):
+    event_id: str

@@ -1,46 +1,56 @@
 """The HTTP application: routes, the page, and every error in one JSON shape."""
 
+import warnings
 from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
 
 from fastapi import FastAPI, Request, WebSocket
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import ASGIApp
 
 from orchestrator.errors import ChoraleError, WireError
-from orchestrator.transports import page
+from orchestrator.transports import openai_audio, openai_http, openai_models, openai_speech, page, routes
 from orchestrator.transports.border import Border
+from orchestrator.transports.http_coding import Coding
 from orchestrator.transports.refusals import Refusal, error_response, internal_error, refuse
-from orchestrator.transports.routes import CALLS, Doors, Routes
-
-_READ = ["GET", "HEAD"]
-"""What answers GET answers HEAD with the same status and headers; the server leaves the body out."""
+from orchestrator.transports.routes import Doors
+from orchestrator.transports.rpc import connect
+from orchestrator.transports.streamed import ClientLeft
 
 _CODES = {400: "invalid_json", 404: "not_found", 405: "method_not_allowed", 413: "request_too_large"}
 
 
 def make_app(doors: Doors, files: Mapping[str, page.PageFile]) -> ASGIApp:
     """Returns the whole ASGI application; `files` is the page (`page.read_page`)."""
-    app = FastAPI(title="Chorale", docs_url=None, redoc_url=None, openapi_url=None)
-    routes = Routes(doors)
-    app.add_api_route("/v1/realtime", routes.realtime, methods=_READ)
-    app.add_api_route("/v1/realtime/client_secrets", routes.client_secrets, methods=["POST"])
-    app.add_api_route(CALLS, routes.calls, methods=["POST"])
-    app.add_api_route(CALLS + "/{call_id}/hangup", routes.hang_up, methods=["POST"])
-    app.add_api_route("/healthz", routes.healthz, methods=_READ)
-    app.add_api_route("/readyz", routes.readyz, methods=_READ)
-    if doors.metrics is not None:
-        app.add_api_route("/metrics", routes.metrics, methods=_READ)
+    app = _Described(title="Chorale", docs_url=None, redoc_url=None, openapi_url="/openapi.json")
+    for door in (routes, connect, openai_models, openai_http, openai_audio, openai_speech):
+        door.register(app, doors)
     for path, file in files.items():
-        app.add_route(path, _page_route(file), methods=_READ)
-    app.add_api_websocket_route("/v1/realtime", doors.websocket.serve)
+        app.add_route(path, _page_route(file), methods=routes.READ)
     app.add_api_websocket_route("/{path:path}", _no_such_socket)
     app.add_exception_handler(ChoraleError, _answer_refusal)
     app.add_exception_handler(HTTPException, _answer_http)
     app.add_exception_handler(RequestValidationError, _answer_invalid)
+    app.add_exception_handler(ClientDisconnect, _answer_nobody)
     app.add_exception_handler(Exception, _answer_internal)
-    return Border(app, doors.entrance, doors.requests)
+    return Border(Coding(app, doors.compression), doors.entrance, doors.requests, doors.proxies)
+
+
+class _Described(FastAPI):
+    """Describes what can be asked for. That GET may be HEAD is not worth a line, and would give two the same name."""
+
+    def openapi(self) -> dict[str, Any]:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Duplicate Operation ID", UserWarning)
+            described = super().openapi()
+        for operations in described["paths"].values():
+            if "get" in operations and operations.pop("head", None) is not None:
+                name = operations["get"]["operationId"]
+                operations["get"]["operationId"] = f"{name.removesuffix('_head').removesuffix('_get')}_get"
+        return described
 
 
 def _page_route(file: page.PageFile) -> Callable[[Request], Awaitable[Response]]:
@@ -69,15 +79,28 @@ async def _answer_http(_: Request, error: Exception) -> Response:
 
 
 async def _answer_invalid(_: Request, error: Exception) -> Response:
-    """Answers a body that is not what the route takes: the first field that is wrong, as the protocol names fields."""
+    """Answers a body that is not what the route takes: the first field that is wrong, as the protocol names fields. Of
+    a field that may be several things the fault is told that lies deepest: what was nearest to being right."""
     assert isinstance(error, RequestValidationError)
-    fault = error.errors()[0]
-    param = ".".join(str(step) for step in fault["loc"] if step != "body")
+    faults = error.errors()
+    field = faults[0]["loc"][:-1] if _is_branch(faults[0]["loc"][-1]) else faults[0]["loc"]
+    fault = max((one for one in faults if one["loc"][: len(field)] == field), key=lambda one: len(one["loc"]))
+    param = ".".join(str(step) for step in fault["loc"] if step != "body" and not _is_branch(step))
     if fault["type"] == "json_invalid":
         return refuse(WireError("invalid_json", "The body is not valid JSON."))
     return refuse(
         WireError("invalid_value", f"Invalid value for '{param or 'body'}': {fault['msg']}.", param or None)
     )
+
+
+def _is_branch(step: object) -> bool:
+    """Says whether a step of a fault's place is no field, but one of the types that a field may be of."""
+    return isinstance(step, str) and (step == "str" or "[" in step)
+
+
+async def _answer_nobody(_: Request, __: Exception) -> Response:
+    """Answers a request whose client left in the middle of it: for the log, which is to show no fault of ours."""
+    return refuse(ClientLeft())
 
 
 async def _answer_internal(_: Request, __: Exception) -> Response:

@@ -2,18 +2,24 @@
 
 import re
 from collections.abc import Mapping
+from datetime import UTC, date, datetime
+from datetime import time as time_of_day
 from pathlib import Path
 
 import yaml
 
+from orchestrator.clock import US_PER_S
 from orchestrator.errors import ConfigError
-from orchestrator.flow.tenants import Quotas, fits_no_reply, quotas
+from orchestrator.flow.tenants import Allowance, Quotas, fits_no_reply, quotas
 from orchestrator.scheduling.job import Tier
-from orchestrator.transports.auth import SECRET_PREFIX, Key, KeyRing, Principal, digest_of
+from orchestrator.transports.auth import Key, KeyRing, Principal, digest_of
 from orchestrator.transports.origins import check_entry
+from orchestrator.transports.signed_secret import SECRET_PREFIX, SIGNING_KEY_BYTES
 
 MIN_KEY_CHARACTERS = 16
-_FIELDS = ("key", "sha256", "tenant", "tier", "origins", "limits")
+_FIELDS = ("key", "sha256", "tenant", "tier", "origins", "sessions", "links", "limits", "expires")
+_MOST_PLACES = 1_000_000
+_LARGEST_BYTES = 4 * 1024 * 1024
 _LIMITS: Mapping[str, tuple[float, float, bool]] = {
     # least, most, and whether only whole numbers will do
     "llm_tokens": (1, 4_000_000_000, True),
@@ -32,14 +38,42 @@ _DIGEST = re.compile(r"[0-9a-fA-F]{64}")
 def read_key_file(path: Path, output_tokens: int = 0) -> KeyRing:
     """Returns the keys of a file. Raises `ConfigError` with every fault; none of them shows a key. A fault is a quota
     too that fits no reply of `output_tokens`."""
+    return parse_keys(_text_of(path), path, output_tokens)
+
+
+def read_signing_key(path: Path) -> bytes:
+    """Returns what signs client secrets. Raises `ConfigError` where there is too little of it."""
     try:
-        tree = yaml.safe_load(path.read_text(encoding="utf-8"))
+        key = path.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"server.secret_file: {path} cannot be read: {error.strerror}") from None
+    if len(key) < SIGNING_KEY_BYTES:
+        raise ConfigError(
+            f"server.secret_file: {path} holds {len(key)} bytes; it takes at least {SIGNING_KEY_BYTES} that nobody can "
+            f"guess. To make it: head -c {SIGNING_KEY_BYTES} /dev/urandom > {path} && chmod 600 {path}"
+        )
+    return key
+
+
+def _text_of(path: Path) -> str:
+    try:
+        if path.stat().st_size > _LARGEST_BYTES:
+            raise ConfigError(f"{path}: larger than {_LARGEST_BYTES} bytes")
+        return path.read_text(encoding="utf-8")
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path}: not YAML text") from None
+
+
+def parse_keys(text: str, path: Path, output_tokens: int = 0) -> KeyRing:
+    """As `read_key_file`, for the text of the file at `path`."""
+    try:
+        tree = yaml.safe_load(text)
     except yaml.MarkedYAMLError as error:
         where = f"line {error.problem_mark.line + 1}" if error.problem_mark else "it"
         raise ConfigError(f"{path}: {where} is not YAML") from None
-    except (yaml.YAMLError, UnicodeDecodeError):
+    except (yaml.YAMLError, ValueError, RecursionError):  # a date that is none is no fault of its grammar
         raise ConfigError(f"{path}: not YAML text") from None
     entries = tree.get("keys") if isinstance(tree, dict) else None
     if not isinstance(entries, list) or not entries:
@@ -47,13 +81,13 @@ def read_key_file(path: Path, output_tokens: int = 0) -> KeyRing:
     found: list[str] = [f"there is no such section: {name}" for name in tree if name != "keys"]
     keys = [_read(entry, f"keys.{index}", found, output_tokens) for index, entry in enumerate(entries)]
     read = [key for key in keys if key is not None]
-    if len({key.digest for key in read}) < len(read):
+    if len({key.id for key in read}) < len(read):
         found.append("keys: one key stands in the list twice")
     found += [f"keys: the limits of {tenant} are not the same for all its keys" for tenant in _torn(read)]
     if found:
         count = "1 fault" if len(found) == 1 else f"{len(found)} faults"
         raise ConfigError("\n".join([f"{count} in {path}:", *(f"  {fault}" for fault in found)]))
-    return KeyRing(read)
+    return KeyRing(read, sum("key" in entry for entry in entries))
 
 
 def _read(entry: object, where: str, found: list[str], output_tokens: int) -> Key | None:
@@ -73,23 +107,59 @@ def _read(entry: object, where: str, found: list[str], output_tokens: int) -> Ke
     if tier is None:
         found.append(f"{where}.tier: expected {', '.join(_TIERS)}")
     origins = _origins(entry.get("origins"), where, found)
+    allowance = Allowance(_places(entry, "sessions", where, found), _places(entry, "links", where, found))
     limits = _limits(entry["limits"], f"{where}.limits", found) if "limits" in entry else None
+    expires_us = _expires_us(entry.get("expires"), where, found)
     if limits is not None and (fault := fits_no_reply(limits, output_tokens)) is not None:
         found.append(f"{where}.limits.{fault}")
     if len(found) > before or digest is None or tier is None:
         return None
-    return Key(digest, Principal(str(tenant), tier, origins), limits)
+    return Key(digest, Principal(str(tenant), tier, origins, allowance=allowance), limits, expires_us)
 
 
 def _torn(keys: list[Key]) -> list[str]:
     """Returns the tenants whose keys name different limits: a tenant has one account."""
-    named: dict[str, Quotas] = {}
-    return [
-        tenant
-        for key in keys
-        if key.quotas is not None
-        and named.setdefault(tenant := key.principal.tenant, key.quotas) != key.quotas
-    ]
+    named: dict[tuple[str, str], object] = {}
+    torn: dict[str, None] = {}
+    for key in keys:
+        tenant, allowance = key.principal.tenant, key.principal.allowance
+        for what, value in (
+            ("limits", key.quotas),
+            ("sessions", allowance.sessions),
+            ("links", allowance.links),
+        ):
+            if value is not None and named.setdefault((tenant, what), value) != value:
+                torn[tenant] = None
+    return list(torn)
+
+
+def _places(entry: Mapping[str, object], name: str, where: str, found: list[str]) -> int | None:
+    value = entry.get(name)
+    if value is None:
+        return None
+    if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= _MOST_PLACES:
+        return value
+    found.append(f"{where}.{name}: expected a whole number from 1 to {_MOST_PLACES}")
+    return None
+
+
+def _expires_us(value: object, where: str, found: list[str]) -> int | None:
+    """Returns when a key expires, in microseconds since 1970: a day begins, and a time is one of UTC unless it says
+    otherwise."""
+    if isinstance(value, str):  # in quotation marks
+        try:
+            value = datetime.fromisoformat(value)
+        except ValueError:
+            value = 0
+    if value is None:
+        return None
+    if isinstance(value, date) and not isinstance(value, datetime):
+        value = datetime.combine(value, time_of_day())
+    if isinstance(value, datetime):
+        aware = value if value.tzinfo is not None else value.replace(tzinfo=UTC)
+        return int(aware.timestamp() * US_PER_S)
+    found.append(f"{where}.expires: expected a day or a time, like 2027-01-31 or 2027-01-31T12:00:00Z")
+    return None
 
 
 def _digest(entry: Mapping[str, object], where: str, found: list[str]) -> bytes | None:

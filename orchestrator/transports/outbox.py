@@ -89,17 +89,23 @@ class Outbox:
 
         Raises `LookupError` where the log has dropped what comes next.
         """
+        return [entry for _, entry in self.take_numbered(limit, max_bytes)]
+
+    def take_numbered(
+        self, limit: int, max_bytes: int = 2**63
+    ) -> list[tuple[int, LogEntry | Told | Closing]]:
+        """As `take`, each with its number in the log; 0 for what is private."""
         if self._cursor is None:
             return []
-        taken: list[LogEntry | Told | Closing] = []
+        taken: list[tuple[int, LogEntry | Told | Closing]] = []
         entries = self._session.read(self._cursor, limit)
         self.has_more = len(entries) == limit
         for number, entry in entries:
             if self._told:
                 self._take_told(taken, before=number)
-                if taken and isinstance(taken[-1], Closing):
+                if taken and isinstance(taken[-1][1], Closing):
                     return taken
-            taken.append(entry)
+            taken.append((number, entry))
             self._cursor = number
             max_bytes -= len(entry.data) if isinstance(entry, LoggedEvent) else len(entry.pcm)
             if max_bytes <= 0:
@@ -129,12 +135,12 @@ class Outbox:
             return False  # it is closed by whoever finds that out
         return len(entries) == FAR_BEHIND or sum(_size(entry) for _, entry in entries) > FAR_BEHIND_BYTES
 
-    def _take_told(self, taken: list[LogEntry | Told | Closing], before: int) -> None:
+    def _take_told(self, taken: list[tuple[int, LogEntry | Told | Closing]], before: int) -> None:
         while self._told and self._told[0][0] < before:
             _, message = self._told.popleft()
             if isinstance(message, Told):
                 self._told_bytes -= len(message.data)
-            taken.append(message)
+            taken.append((0, message))
 
     def _end(self) -> int:
         """Returns the number of the log's newest entry. Each entry is looked at once, whoever asks."""

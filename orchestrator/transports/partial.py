@@ -30,6 +30,14 @@ def check(partial: bytes | None) -> bytes | None:
     return partial
 
 
+def encoded(session: dict[str, object]) -> bytes:
+    """Returns the session as JSON. Raises `WireError` on half a surrogate pair: JSON can write it, UTF-8 cannot."""
+    try:
+        return msgspec.json.encode(session)
+    except UnicodeEncodeError:
+        raise WireError("invalid_json", "The session holds text that is no Unicode.", "session") from None
+
+
 def transcription(partial: bytes | None) -> bytes:
     """Returns the partial session of ``?intent=transcription``; a type that stands there already is kept."""
     return msgspec.json.encode({"type": "transcription", **(_read(partial) if partial is not None else {})})

@@ -96,6 +96,10 @@ class PlayoutTrack(MediaStreamTrack):
         """See `Playout`. The frame that is being sent is the last one with sound."""
         self._queue.flush()
 
+    def unplay(self, since_us: int) -> None:
+        """What was sent after this time has reached nobody, and counts as not played."""
+        self._queue.unplay(since_us)
+
     def played_samples(self, response_id: str) -> int:
         """See `Playout`."""
         return self._queue.played_samples(response_id)
@@ -126,7 +130,7 @@ class PlayoutTrack(MediaStreamTrack):
         if due.at_us > now_us:
             await asyncio.sleep((due.at_us - now_us) / US_PER_S)
         self._frames += 1 + due.skipped
-        frame = self._queue.take()
+        frame = self._queue.take(self._clock.now_us())
         self._silent_frames = self._silent_frames + 1 if frame.pcm is None else 0
         for response_id in frame.drained:
             with self._guard:  # what ends here is the frame's sender, and the call would be mute

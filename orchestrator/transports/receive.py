@@ -70,13 +70,15 @@ class SoundReceiver:
         self._guard = FAULTS.guard("call sound")
         self._timer_us = 0
         self._closed = False
+        self.heard_us: int | None = None
+        """When the last packet came."""
         self._broken = self._refused = self._concealed = self._stalls = 0
 
     def receive(self, packet: Packet) -> None:
         """Takes a packet as it arrives."""
         if self._closed:
             return
-        now_us = packet.arrived_us
+        now_us = self.heard_us = packet.arrived_us
         self._stalls_at_us = now_us + self._settings.stall_ms * US_PER_MS
         for ordered in self._order.receive(packet):
             self._line_up(self._placement.place(ordered), now_us)

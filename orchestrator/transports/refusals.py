@@ -72,7 +72,8 @@ def refuse(error: ChoraleError) -> JSONResponse:
             return error_response(404, str(error), error.code)
         case Overloaded():
             wait = str(max(1, math.ceil(error.retry_after_s)))
-            return error_response(503, str(error), error.code, headers={"Retry-After": wait})
+            status = 429 if error.is_tenant else 503
+            return error_response(status, str(error), error.code, headers={"Retry-After": wait})
         case DeadlineExceeded():
             return error_response(504, str(error), error.code)
         case WorkerFailed():

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 import msgspec
-from fastapi import Request
+from fastapi import FastAPI, Request
 from pydantic import BaseModel, Field
 from python_multipart.multipart import parse_options_header
 from starlette.datastructures import FormData, Headers, UploadFile
@@ -18,24 +18,41 @@ from orchestrator.clock import Clock
 from orchestrator.errors import WireError
 from orchestrator.observability import logs
 from orchestrator.observability.instrument import Requests
-from orchestrator.sessions.links import SessionRequest
-from orchestrator.transports import partial
+from orchestrator.scheduling.dispatcher import Dispatcher
+from orchestrator.sessions.links import SessionDirectory, SessionPort, SessionRequest
+from orchestrator.transports import partial, rejoining, sessions_http
 from orchestrator.transports.auth import MAX_INITIAL_BYTES
 from orchestrator.transports.border import MAX_BODY_BYTES
 from orchestrator.transports.entrance import Entrance
-from orchestrator.transports.refusals import NO_CACHE, Refusal
+from orchestrator.transports.openai_door import OpenAi
+from orchestrator.transports.proxies import Proxies
+from orchestrator.transports.refusals import NO_CACHE, Refusal, ShuttingDown
+from orchestrator.transports.rejoining import Back
+from orchestrator.transports.rpc.door import RpcDoor
+from orchestrator.transports.sessions_http import EventsDoor
+from orchestrator.transports.signed_secret import MAX_USES
 from orchestrator.transports.websocket import WebSocketDoor
 from orchestrator.wire import update
-from orchestrator.wire.session import Session
+from orchestrator.wire.session import Session, as_shown
 
 CALLS = "/v1/realtime/calls"
+
+READ = ["GET", "HEAD"]
+"""What answers GET answers HEAD with the same status and headers; the server leaves the body out."""
 
 
 class CallDoor(Protocol):
     """The WebRTC door, as the HTTP routes see it (`transports.webrtc`)."""
 
-    async def answer(self, offer_sdp: str, request: SessionRequest) -> tuple[str, str]:
-        """Opens a call: returns its id and the answer. Raises `WireError` on a bad offer, `Overloaded`."""
+    async def answer(
+        self, offer_sdp: str, request: SessionRequest, back: Back | None = None
+    ) -> tuple[str, str]:
+        """Opens a call, or `back` to a session: returns its id and the answer. Raises `WireError` on a bad offer,
+        `Overloaded`, `SessionClosed`."""
+        ...
+
+    def session_of(self, call_id: str) -> SessionPort | None:
+        """Returns the session of a call that is not gone."""
         ...
 
     async def hang_up(self, call_id: str, tenant: str) -> None:
@@ -87,7 +104,10 @@ class Metrics(Protocol):
 @dataclass(frozen=True, slots=True)
 class Doors:
     """What the routes stand before. `defaults` is the server's own session, `max_session_s` how long one lives.
-    `metrics` is None where none are served; `requests` is told of every HTTP request."""
+    `metrics` is None where none are served; `requests` is told of every HTTP request. `directory` and `dispatcher` are
+    for doors that open sessions, or have work done, by themselves; without them those are not there. `proxies` are
+    those whose word about who asks is taken; None: nobody's. `events` lets readers of server-sent events in; `openai`
+    is what the routes of that API share. `compression`: whether answers may be compressed."""
 
     entrance: Entrance
     websocket: WebSocketDoor
@@ -98,6 +118,13 @@ class Doors:
     clock: Clock
     metrics: Metrics | None = None
     requests: Requests | None = None
+    directory: SessionDirectory | None = None
+    dispatcher: Dispatcher | None = None
+    proxies: Proxies | None = None
+    rpc: RpcDoor | None = None
+    events: EventsDoor | None = None
+    openai: OpenAi | None = None
+    compression: bool = True
 
 
 class ExpiresAfter(BaseModel):
@@ -107,11 +134,19 @@ class ExpiresAfter(BaseModel):
     seconds: int = Field(default=600, ge=10, le=7_200)
 
 
+class SecretExtension(BaseModel):
+    """What only this server knows of client secrets. `uses`: how many sessions and calls, or other work, it begins;
+    null is as many as its holder likes."""
+
+    uses: int | None = Field(default=None, ge=1, le=MAX_USES)
+
+
 class SecretRequest(BaseModel):
     """The body of ``POST /v1/realtime/client_secrets``."""
 
     expires_after: ExpiresAfter = ExpiresAfter()
     session: dict[str, object] | None = None
+    chorale: SecretExtension = SecretExtension()
 
 
 class Routes:
@@ -137,7 +172,7 @@ class Routes:
             raise Refusal(
                 403, "insufficient_permissions", "A client secret cannot make client secrets; use an API key."
             )
-        initial = None if asked.session is None else _encoded(asked.session)
+        initial = None if asked.session is None else partial.encoded(asked.session)
         if initial is not None and len(initial) > MAX_INITIAL_BYTES:
             raise WireError(
                 "invalid_value", f"The session is larger than {MAX_INITIAL_BYTES} bytes.", "session"
@@ -146,24 +181,38 @@ class Routes:
         expires_at = now_s + int(self._doors.max_session_s)
         effective = update.initial(ids.random_id("sess"), None, expires_at, self._doors.defaults, initial)
         lifetime_s = asked.expires_after.seconds
-        secret = self._doors.entrance.gate.secrets.make(
-            principal, initial, lifetime_s, self._doors.clock.now_us()
-        )
-        answer = {"value": secret.value, "expires_at": now_s + lifetime_s, "session": effective}
+        uses = asked.chorale.uses or 0
+        secret = self._doors.entrance.make_secret(principal, initial, lifetime_s, uses)
+        answer = {"value": secret.value, "expires_at": now_s + lifetime_s, "session": as_shown(effective)}
         return Response(msgspec.json.encode(answer), media_type="application/json", headers=NO_CACHE)
 
     async def calls(self, request: Request) -> Response:
-        """Takes an SDP offer, answers with the server's own and the call's address."""
-        principal = self._doors.entrance.admit_new(request.headers)
+        """Takes an SDP offer, answers with the server's own, the call's address and what is needed to come back."""
+        entrance = self._doors.entrance
+        principal = entrance.admit(request.headers)
+        back = self._back(request, principal.tenant)
+        if back is None and entrance.is_closed:
+            raise ShuttingDown
         offer, session = await _read_offer(request)
         initial = partial.overlay(principal.initial, session)
         model = partial.model(request.query_params.get("model"))
+        asked = principal.request(model, initial, request.headers.get("traceparent"))
         with logs.bind(tenant=principal.tenant):
-            traceparent = request.headers.get("traceparent")
-            asked = SessionRequest(principal.tenant, principal.tier, model, initial, traceparent)
-            call_id, answer = await self._doors.calls.answer(offer, asked)
+            if back is not None:
+                call_id, answer = await self._doors.calls.answer(offer, asked, back)
+            else:
+                with entrance.beginning(principal):
+                    call_id, answer = await self._doors.calls.answer(offer, asked)
         headers = {"Location": f"{CALLS}/{call_id}", **NO_CACHE}
+        if back is None and (opened := self._doors.calls.session_of(call_id)) is not None:
+            headers |= rejoining.handed_over(opened)
         return Response(answer, 201, headers, media_type="application/sdp")
+
+    def _back(self, request: Request, tenant: str) -> Back | None:
+        directory = self._doors.directory
+        if directory is None:
+            return None
+        return rejoining.comes_back(directory, request.headers, request.query_params, tenant)
 
     async def hang_up(self, request: Request, call_id: str) -> Response:
         """Ends a call of the same tenant."""
@@ -201,12 +250,20 @@ class Routes:
         return Response(await served.text(), headers={**NO_CACHE, "Content-Type": served.content_type})
 
 
-def _encoded(session: dict[str, object]) -> bytes:
-    """Returns the session as JSON. Raises `WireError` on half a surrogate pair: JSON can write it, UTF-8 cannot."""
-    try:
-        return msgspec.json.encode(session)
-    except UnicodeEncodeError:
-        raise WireError("invalid_json", "The session holds text that is no Unicode.", "session") from None
+def register(app: FastAPI, doors: Doors) -> None:
+    """Adds the routes of this file, as each door's file does for its own."""
+    routes = Routes(doors)
+    app.add_api_route("/v1/realtime", routes.realtime, methods=READ)
+    app.add_api_route("/v1/realtime/client_secrets", routes.client_secrets, methods=["POST"])
+    app.add_api_route(CALLS, routes.calls, methods=["POST"])
+    app.add_api_route(CALLS + "/{call_id}/hangup", routes.hang_up, methods=["POST"])
+    app.add_api_route("/healthz", routes.healthz, methods=["GET", "HEAD"])
+    app.add_api_route("/readyz", routes.readyz, methods=["GET", "HEAD"])
+    if doors.metrics is not None:
+        app.add_api_route("/metrics", routes.metrics, methods=READ)
+    app.add_api_websocket_route("/v1/realtime", doors.websocket.serve)
+    if doors.events is not None:
+        sessions_http.register(app, doors.events)
 
 
 async def _read_offer(request: Request) -> tuple[str, bytes | None]:

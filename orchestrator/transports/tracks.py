@@ -16,6 +16,9 @@ BYTES_PER_S = 2 * RATE_HZ
 MAX_RESPONSES = 64
 """Responses queued, and responses remembered, at most."""
 
+KEPT_FRAMES = 10 * US_PER_S // FRAME_US
+"""Frames with sound whose times are remembered: what is unplayed goes no further back."""
+
 
 @dataclass(frozen=True, slots=True)
 class Frame:
@@ -53,6 +56,7 @@ class PlayoutQueue:
         self._played: OrderedDict[str, int] = OrderedDict()
         self._flushed: OrderedDict[str, int] = OrderedDict()
         self._drained: list[str] = []
+        self._sent: deque[tuple[int, str, int]] = deque(maxlen=KEPT_FRAMES)  # when, of what, played before
 
     @property
     def queued_s(self) -> float:
@@ -103,8 +107,8 @@ class PlayoutQueue:
         self._drained.clear()
         self._bytes = 0
 
-    def take(self) -> Frame:
-        """Returns the next 20 ms."""
+    def take(self, now_us: int = 0) -> Frame:
+        """Returns the next 20 ms, which are sent now."""
         drained, self._drained = tuple(self._drained), []
         views: list[memoryview] = []
         missing = FRAME_BYTES
@@ -117,14 +121,21 @@ class PlayoutQueue:
             while missing and (view := part.sound.take(missing)):
                 views.append(view)
                 missing -= len(view)
-            played = self._played.get(part.response_id, 0) + (before - missing) // 2
-            _remember(self._played, part.response_id, played)
+            played = self._played.get(part.response_id, 0)
+            self._sent.append((now_us, part.response_id, played))
+            _remember(self._played, part.response_id, played + (before - missing) // 2)
             if ends and not part.sound:
                 self._parts.popleft()
                 if part.finished:
                     self._drained.append(part.response_id)
         self._bytes -= FRAME_BYTES - missing
         return Frame(b"".join((*views, bytes(missing))) if views else None, drained)
+
+    def unplay(self, since_us: int) -> None:
+        """What was taken after this time has reached nobody: it counts as not played."""
+        while self._sent and self._sent[-1][0] > since_us:
+            _, response_id, played = self._sent.pop()
+            _remember(self._played, response_id, played)
 
     def played_samples(self, response_id: str) -> int:
         """How many samples of this response were taken; remembered for the last `MAX_RESPONSES` responses."""

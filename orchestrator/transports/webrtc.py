@@ -1,17 +1,26 @@
 """The WebRTC door: SDP offers in, answers out, and the calls that came of them."""
 
 import asyncio
+import contextlib
+from collections.abc import Iterator
 
 from orchestrator.clock import Clock, MonotonicClock
-from orchestrator.sessions.links import SessionDirectory, SessionRequest
+from orchestrator.errors import Overloaded
+from orchestrator.sessions.links import SessionDirectory, SessionPort, SessionRequest
 from orchestrator.transports.call import Call, CallSettings
-from orchestrator.transports.offers import read_offer
+from orchestrator.transports.offers import Offer, read_offer
+from orchestrator.transports.rejoining import Back
+
+_RETRY_AFTER_S = 2.0
+RETURN_AFTER_S = 1.0
+"""When a second call to one session may be tried, while the first is being answered."""
 
 
 class CallDoor:
     """Opens a session for each offer and holds the calls until they are gone.
 
-    A session whose call never connected is ended at once; one whose call was cut off lives on for its grace time.
+    A session whose first call never connected is ended at once; one whose call was cut off lives on for its grace time,
+    and another call may come back to it.
     """
 
     def __init__(
@@ -21,6 +30,8 @@ class CallDoor:
         self._settings = settings or CallSettings()
         self._clock = clock or MonotonicClock()
         self._calls: dict[str, Call] = {}
+        self._callers: dict[str, str] = {}  # whose each call is
+        self._returning: set[str] = set()
 
     @property
     def calls(self) -> int:
@@ -36,13 +47,26 @@ class CallDoor:
         """Returns a call that is not gone."""
         return self._calls.get(call_id)
 
-    async def answer(self, offer_sdp: str, request: SessionRequest) -> tuple[str, str]:
-        """Opens a call: returns its id and the answer. Raises `WireError` on a bad offer, `Overloaded`; then, and when
-        cancelled, nothing of the call is left."""
+    def session_of(self, call_id: str) -> SessionPort | None:
+        """Returns the session of a call that is not gone."""
+        call = self._calls.get(call_id)
+        return None if call is None else call.session
+
+    async def answer(
+        self, offer_sdp: str, request: SessionRequest, back: Back | None = None
+    ) -> tuple[str, str]:
+        """Opens a call, to a session of its own or `back` to one: returns its id and the answer. Raises `WireError` on
+        a bad offer, `Overloaded`, `SessionClosed`; then, and when cancelled, nothing of the call is left."""
         offer = read_offer(offer_sdp)
-        call_id, session = self._directory.open_call(request)
-        call = Call(call_id, session, offer, self._settings, self._clock, self._gone)
+        self._check_room(request)
+        with self._one_return(back):
+            return await self._answer(offer, request, back)
+
+    async def _answer(self, offer: Offer, request: SessionRequest, back: Back | None) -> tuple[str, str]:
+        call_id, session = self._directory.open_call(request, None if back is None else back.session)
+        call = Call(call_id, session, offer, self._settings, self._clock, self._gone, back, self._settle)
         self._calls[call_id] = call
+        self._callers[call_id] = request.tenant
         try:
             return call_id, await call.answer()
         except BaseException:
@@ -61,7 +85,41 @@ class CallDoor:
         """Ends every call; returns when they are gone."""
         await asyncio.gather(*(call.close("the server is closing") for call in tuple(self._calls.values())))
 
+    def _check_room(self, request: SessionRequest) -> None:
+        """Raises `Overloaded` where too many calls are being connected, each of which has sockets and a session. A
+        tenant may take a quarter of the places; without keys all are one tenant, and it may take all."""
+        most = self._settings.max_connecting
+        if most is None:
+            return
+        connecting = [self._callers[id] for id, call in self._calls.items() if not call.was_connected]
+        if len(connecting) >= most:
+            raise Overloaded("too many calls are being connected", _RETRY_AFTER_S)
+        mine = connecting.count(request.tenant)
+        if request.key_id and mine >= max(1, most // 4):
+            raise Overloaded("too many calls of this key's tenant are being connected", _RETRY_AFTER_S, True)
+
+    @contextlib.contextmanager
+    def _one_return(self, back: Back | None) -> Iterator[None]:
+        """One at a time: a call that comes back takes none of the places that are counted, until it has taken over from
+        the one before. Raises `Overloaded`."""
+        if back is None:
+            yield
+            return
+        if back.session.id in self._returning:
+            raise Overloaded("another call is coming back to this session already", RETURN_AFTER_S)
+        self._returning.add(back.session.id)
+        try:
+            yield
+        finally:
+            self._returning.discard(back.session.id)
+
+    def _settle(self, session: SessionPort) -> None:
+        for call in self._calls.values():
+            if call.session is session:
+                call.settle()
+
     def _gone(self, call: Call) -> None:
         self._calls.pop(call.id, None)
-        if not call.was_connected:
+        self._callers.pop(call.id, None)
+        if not call.was_connected and call.opened_session:
             self._directory.end(call.session, "the call never connected")

@@ -13,16 +13,17 @@ from dataclasses import dataclass
 
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from orchestrator.clock import seconds
+from orchestrator.clock import US_PER_S, seconds
 from orchestrator.errors import ChoraleError, Overloaded, SessionClosed, WireError
 from orchestrator.observability import logs
 from orchestrator.observability.refusal_lines import RefusalLines
-from orchestrator.sessions.links import LinkKind, SessionDirectory, SessionPort, SessionRequest
-from orchestrator.transports import partial
+from orchestrator.sessions.links import LinkKind, SessionDirectory, SessionPort
+from orchestrator.transports import partial, rejoining
 from orchestrator.transports.auth import SELECTED_SUBPROTOCOL, Principal, offered_subprotocols
-from orchestrator.transports.entrance import Entrance
+from orchestrator.transports.entrance import Entrance, Inside
 from orchestrator.transports.inlet import SLICE_BYTES, Inlet
 from orchestrator.transports.outbox import TOO_MANY_TOLD, Closing
+from orchestrator.transports.pace import TOO_FAST, Pace, Rate
 from orchestrator.transports.refusals import ShuttingDown, refuse
 from orchestrator.transports.server import connection_of
 from orchestrator.transports.websocket_link import WebSocketLink
@@ -58,20 +59,26 @@ _RETRY_AFTER_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """The session that a link joins. `opened`: it was made for this link and ends if the link never comes about."""
+    """The session that a link joins. `opened`: it was made for this link and ends if the link never comes about.
+    `after`: the number of the last event that its client has."""
 
     session: SessionPort
     kind: LinkKind
     opened: bool
+    after: int | None = None
 
 
 class WebSocketDoor:
-    """Lets WebSocket clients into sessions: at most `max_links` at one time."""
+    """Lets WebSocket clients into sessions: at most `max_links` at one time, each of which may send at this `rate`;
+    None is no bound."""
 
-    def __init__(self, directory: SessionDirectory, entrance: Entrance, max_links: int) -> None:
+    def __init__(
+        self, directory: SessionDirectory, entrance: Entrance, max_links: int, rate: Rate | None = None
+    ) -> None:
         self._directory = directory
         self._entrance = entrance
         self._max_links = max_links
+        self._rate = rate
         self._links: dict[str, WebSocketLink] = {}
         self._refused = 0
         self._too_many_told = 0
@@ -86,7 +93,7 @@ class WebSocketDoor:
 
     @property
     def refused(self) -> int:
-        """How many upgrades were answered with 503 since the start: too many links or sessions, or it drains."""
+        """How many upgrades were answered with 503 or 429 since the start: too many links or sessions, or it drains."""
         return self._refused
 
     def told(self) -> tuple[int, int, int]:
@@ -107,19 +114,25 @@ class WebSocketDoor:
     async def serve(self, websocket: WebSocket) -> None:
         """Handles one connection from upgrade to end. Whatever is refused is refused before the upgrade, as HTTP."""
         tenant = ""
-        try:
-            principal = self._admit(websocket)
-            tenant = principal.tenant
-            joined = self._enter(websocket, principal)
-        except ChoraleError as error:
-            self._note_refused(error, tenant)
-            await websocket.send_denial_response(refuse(error))
-            return
+        with contextlib.ExitStack() as place:
+            try:
+                principal = self._admit(websocket)
+                tenant = principal.tenant
+                inside = place.enter_context(self._entrance.link(principal))
+                joined = self._enter(websocket, principal)
+            except ChoraleError as error:
+                self._note_refused(error, tenant)
+                await websocket.send_denial_response(refuse(error))
+                return
+            await self._hold(websocket, principal, inside, joined)
+
+    async def _hold(self, websocket: WebSocket, principal: Principal, inside: Inside, joined: Joined) -> None:
         link = WebSocketLink(connection_of(websocket.scope), joined.session, joined.kind)
+        inside.close = link.close
         self._links[link.id] = link
         self._empty.clear()
         try:
-            with logs.bind(session=joined.session.id, tenant=tenant, link=link.id):
+            with logs.bind(session=joined.session.id, tenant=principal.tenant, link=link.id):
                 await self._join(websocket, link, joined)
         finally:
             link.drop()
@@ -138,29 +151,29 @@ class WebSocketDoor:
 
     def _admit(self, websocket: WebSocket) -> Principal:
         """Checks who asks. Raises `ChoraleError`."""
-        self._entrance.check_host(websocket.headers)
-        self._entrance.check_page(websocket.headers)
-        return self._entrance.admit(websocket.headers)
+        headers = websocket.headers
+        self._entrance.check_host(headers)
+        self._entrance.check_page(headers)
+        principal = self._entrance.admit(headers)
+        if self.links >= self._max_links:
+            raise Overloaded("too many connections are open", _RETRY_AFTER_S)
+        return principal
 
     def _enter(self, websocket: WebSocket, principal: Principal) -> Joined:
         """Finds or opens the session. Raises `ChoraleError`."""
         headers, query = websocket.headers, websocket.query_params
-        if self.links >= self._max_links:
-            raise Overloaded("too many connections are open", _RETRY_AFTER_S)
         if call_id := query.get("call_id"):
             session = self._directory.by_call(call_id, principal.tenant)
-            return Joined(session, LinkKind.SIDEBAND, opened=False)
-        if session_id := query.get("session_id"):
-            session = self._directory.by_id(session_id, query.get("secret", ""))
-            return Joined(session, LinkKind.WEBSOCKET, opened=False)
-        if self._entrance.is_closed:
-            raise ShuttingDown
+            after = rejoining.reads_on(query.get("after"), session)
+            return Joined(session, LinkKind.SIDEBAND, opened=False, after=after)
+        if back := rejoining.comes_back(self._directory, headers, query, principal.tenant):
+            return Joined(back.session, LinkKind.WEBSOCKET, opened=False, after=back.after)
         initial = principal.initial
         if query.get("intent") == "transcription":
             initial = partial.transcription(initial)
         model, traceparent = partial.model(query.get("model")), headers.get("traceparent")
-        request = SessionRequest(principal.tenant, principal.tier, model, initial, traceparent)
-        session = self._directory.open(request, LinkKind.WEBSOCKET)
+        with self._entrance.beginning(principal):
+            session = self._directory.open(principal.request(model, initial, traceparent), LinkKind.WEBSOCKET)
         return Joined(session, LinkKind.WEBSOCKET, opened=True)
 
     async def _join(self, websocket: WebSocket, link: WebSocketLink, joined: Joined) -> None:
@@ -170,8 +183,8 @@ class WebSocketDoor:
             SELECTED_SUBPROTOCOL if SELECTED_SUBPROTOCOL in offered_subprotocols(websocket.headers) else None
         )
         try:
-            await websocket.accept(chosen)
-            link.start(session.attach(link))
+            await websocket.accept(chosen, _given(session) if joined.opened else None)
+            link.start(session.attach(link, joined.after))
             attached = True
             log.info("link open", extra={"kind": joined.kind.value})
             closing = await self._serve(websocket, link, joined)
@@ -179,6 +192,8 @@ class WebSocketDoor:
             log.info("link closed", extra={"code": closing.code if closing else None})
         except SessionClosed:
             closing = Closing(1001, SESSION_ENDED)
+        except WireError as error:  # of `attach`, which looks again at what was looked at before the upgrade
+            closing = Closing(1008, str(error))
         except OSError:
             closing = None  # the client was gone before its link came about
         finally:
@@ -192,7 +207,7 @@ class WebSocketDoor:
 
     async def _serve(self, websocket: WebSocket, link: WebSocketLink, joined: Joined) -> Closing | None:
         """Reads and writes until one side ends; returns how to close, None where the client has already gone."""
-        reader = Reader(websocket, link, joined)
+        reader = Reader(websocket, link, joined, None if self._rate is None else Pace(self._rate))
         tasks = (
             asyncio.create_task(reader.run(), name=f"{link.id} reads"),
             asyncio.create_task(link.write(), name=f"{link.id} writes"),
@@ -214,6 +229,10 @@ class WebSocketDoor:
             await asyncio.wait(tasks)
 
 
+def _given(session: SessionPort) -> list[tuple[bytes, bytes]]:
+    return [(name.lower().encode(), value.encode()) for name, value in rejoining.handed_over(session).items()]
+
+
 async def _close(websocket: WebSocket, code: int, reason: str) -> None:
     """Closes a connection that its client may just have closed itself."""
     with contextlib.suppress(WebSocketDisconnect):
@@ -221,15 +240,18 @@ async def _close(websocket: WebSocket, code: int, reason: str) -> None:
 
 
 class Reader:
-    """The reading half of a link."""
+    """The reading half of a link. `pace` holds back who sends too much, and ends the link of who goes on."""
 
-    def __init__(self, websocket: WebSocket, link: WebSocketLink, joined: Joined) -> None:
+    def __init__(
+        self, websocket: WebSocket, link: WebSocketLink, joined: Joined, pace: Pace | None = None
+    ) -> None:
         self._websocket = websocket
         self._link = link
         self._session = joined.session
         self._takes_sound = joined.kind is not LinkKind.SIDEBAND
         self._connection = connection_of(websocket.scope)
         self._inlet = Inlet()
+        self._pace = pace
 
     async def run(self) -> None:
         """Reads until the client has gone. Cancelling loses at most the message in hand."""
@@ -238,10 +260,23 @@ class Reader:
             message = await self._websocket.receive()
             if message["type"] == "websocket.disconnect":
                 return
-            await self._take(message.get("text"))
+            text = message.get("text")
+            await self._take(text)
             count += 1
+            if self._pace is not None:
+                await self._hold_back(self._pace, len(text or ""))
             if count % _MESSAGES_IN_A_ROW == 0:
                 await asyncio.sleep(0)
+
+    async def _hold_back(self, pace: Pace, characters: int) -> None:
+        """Reads no further for as long as this client has sent too much. One that does not let up is sent away."""
+        now_us = int(asyncio.get_running_loop().time() * US_PER_S)
+        wait_s = pace.take(characters, now_us)
+        if pace.is_over(now_us):
+            self._link.close(TOO_FAST.code, TOO_FAST.reason)
+            await asyncio.wait({self._link.ended})
+        elif wait_s:
+            await asyncio.sleep(wait_s)
 
     async def _take(self, text: str | None) -> None:
         """Takes one message. What is wrong with it is answered, in order, and the link goes on."""

@@ -35,7 +35,7 @@ class WebSocketLink:
         self._connection = connection
         self._session = session
         self._outbox = Outbox(session)
-        self._outlet = Outlet()
+        self._outlet = Outlet(session.read)
         self._more = asyncio.Event()
         self._sent = asyncio.Event()
         self._loop = asyncio.get_running_loop()
@@ -123,8 +123,7 @@ class WebSocketLink:
         texts: list[bytes] = []
         for entry in batch:
             if isinstance(entry, LoggedEvent):
-                texts += self._outlet.before(entry)
-                texts.append(fitting(entry.data, MAX_SENT_BYTES))
+                texts.append(fitting(entry.shown(self._kind), MAX_SENT_BYTES))
             elif isinstance(entry, Told):
                 texts.append(fitting(entry.data, MAX_SENT_BYTES))
             elif isinstance(entry, LoggedAudio):

@@ -80,6 +80,8 @@ class ResponseParams(Struct, frozen=True):
     metadata: dict[str, str] | None = None
     conversation: Literal["auto", "none"] = "auto"
     input: tuple[Item | ItemReference, ...] | None = None
+    parallel_tool_calls: bool | UnsetType | None = UNSET
+    prompt: Raw | UnsetType = UNSET
 
 
 class CreateResponse(ClientEvent, frozen=True, tag="response.create"):

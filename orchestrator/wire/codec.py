@@ -10,6 +10,7 @@ from msgspec import UNSET, Struct
 from orchestrator.errors import ChoraleError, Overloaded, Unauthorized, WireError
 from orchestrator.wire import client, faults, lenient, limits, server
 from orchestrator.wire.client import AnyClientEvent
+from orchestrator.wire.session import TranscriptionView, as_shown
 
 MAX_APPEND_BYTES = 15 * 2**20
 
@@ -69,8 +70,21 @@ def decode_audio(b64: str) -> bytes:
         raise faults.bad_value("audio", "expected base64-encoded sound.") from None
 
 
+class _Shown(Struct):
+    """An event that shows a transcription session."""
+
+    type: str
+    session: TranscriptionView
+
+
 def encode(event: server.ServerEvent, event_id: str) -> bytes:
-    """Writes a server event once, with its ``event_id`` in front."""
+    """Writes a server event once, with its ``event_id`` in front. A transcription session is shown without what only
+    responses go by."""
+    if type(event) is server.SessionUpdated or type(event) is server.SessionCreated:
+        shown = as_shown(event.session)
+        if isinstance(shown, TranscriptionView):
+            written = _encoder.encode(_Shown(str(event.__struct_config__.tag), shown))
+            return b'{"event_id":' + _encoder.encode(event_id) + b"," + written[1:]
     return b'{"event_id":' + _encoder.encode(event_id) + b"," + _encoder.encode(event)[1:]
 
 

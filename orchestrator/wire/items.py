@@ -21,8 +21,12 @@ class InputAudio(Struct, frozen=True, tag_field="type", tag="input_audio"):
     audio: str | UnsetType = UNSET
 
 
+HELD_IMAGE = "chorale:image:"
+"""How the address of an image begins that the server holds: what it shows in the place of a data URI."""
+
+
 class InputImage(Struct, frozen=True, tag_field="type", tag="input_image"):
-    """An image as a data URI."""
+    """An image as a data URI; the server shows the name by which it holds it."""
 
     image_url: str
     detail: str | UnsetType = UNSET

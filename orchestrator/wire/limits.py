@@ -22,6 +22,10 @@ MAX_EVENT_CHARACTERS = 2**20
 """An event without sound. What it sets is shown to clients in one message, and those end at 1 MiB."""
 MAX_TEXT_CHARACTERS = 262_144
 """Instructions, or the words of one item."""
+MAX_IMAGE_CHARACTERS = 4 * 2**20
+"""The data URI of one image: 3 MiB of PNG or JPEG."""
+MAX_IMAGES = 8
+"""Images of one item."""
 MAX_TOOLS = 128
 MAX_SLOTS = 64
 """Slots of one ``chorale.token``."""
@@ -31,6 +35,8 @@ MAX_VALUES = 16_384
 MAX_EXPONENTS = 1_024
 """Values of one JSON text, and numbers with an exponent among them (which take 30 µs each to read). A megabyte of
 either would hold every session up for seconds, since events are read on the event loop."""
+IMAGE_PREFIXES = ("data:image/png;base64,", "data:image/jpeg;base64,")
+_DETAILS = ("auto", "low", "high")
 _MAX_INTEGER = 2**53
 """Beyond it JSON readers in browsers lose digits, so no honest number of milliseconds or parts is there."""
 
@@ -88,6 +94,10 @@ def check_item(item: items.Item, path: str) -> None:
                 f"{path}.content[{index}].type",
                 f"'{name}' is not allowed in a message of role '{item.role}'. Supported values are: {names}.",
             )
+        if isinstance(part, items.InputImage):
+            _check_image(part, f"{path}.content[{index}]")
+    if sum(isinstance(part, items.InputImage) for part in item.content) > MAX_IMAGES:
+        raise faults.bad_value(f"{path}.content", f"at most {MAX_IMAGES} images are allowed.")
 
 
 _PARTS_OF: dict[items.Role, tuple[type[items.Part], ...]] = {
@@ -107,7 +117,31 @@ def _length(part: items.Part) -> int:
         case items.OutputAudio():
             return len(part.transcript) + (0 if part.audio is UNSET else len(part.audio))
         case items.InputImage():
-            return len(part.image_url)
+            return 0
+
+
+def size_of(item: items.Item) -> int:
+    """Returns what is kept of an item in a conversation, in characters."""
+    match item:
+        case items.Message():
+            return sum(map(_length, item.content))
+        case items.FunctionCall():
+            return len(item.arguments)
+        case items.FunctionCallOutput():
+            return len(item.output)
+
+
+def _check_image(part: items.InputImage, path: str) -> None:
+    """Raises `WireError` on an image that is none, or too big. Nothing is ever fetched for a client."""
+    if not part.image_url.startswith(IMAGE_PREFIXES):
+        names = " or ".join(f"'{prefix}…'" for prefix in IMAGE_PREFIXES)
+        raise faults.bad_value(f"{path}.image_url", f"expected a data URI, {names}.")
+    if len(part.image_url) > MAX_IMAGE_CHARACTERS:
+        raise faults.bad_value(
+            f"{path}.image_url", f"at most {MAX_IMAGE_CHARACTERS} characters are allowed for an image."
+        )
+    if part.detail is not UNSET and part.detail not in _DETAILS:
+        raise faults.bad_value(f"{path}.detail", "supported values are: 'auto', 'low', 'high'.")
 
 
 def check_text(text: str, path: str) -> None:
@@ -175,12 +209,33 @@ def check_params(params: client.ResponseParams) -> None:
     _check_text(len(params.instructions or ""), "response.instructions")
     check_tools(params.tools or (), "response.tools")
     _check_metadata(params.metadata or {})
+    if params.prompt is not UNSET and bytes(params.prompt) != b"null":
+        raise no_prompts("response.prompt")
     for index, entry in enumerate(params.input or ()):
         path = f"response.input[{index}]"
         if isinstance(entry, client.ItemReference):
             check_id(entry.id, f"{path}.id")
         else:
             check_item(entry, path)
+            _check_words_only(entry, path)
+
+
+def no_prompts(path: str) -> WireError:
+    """Returns the error for a client that names a stored prompt."""
+    return faults.bad_value(path, "this server keeps no prompts; send 'instructions' instead.")
+
+
+def _check_words_only(item: items.Item, path: str) -> None:
+    """Raises `WireError` on an image, or sound without its words, that is in no item of the conversation: nobody would
+    read it for one response."""
+    for index, part in enumerate(item.content if isinstance(item, items.Message) else ()):
+        is_unread = isinstance(part, items.InputAudio) and part.audio is not UNSET and not part.transcript
+        if isinstance(part, items.InputImage) or is_unread:
+            what = "an image" if isinstance(part, items.InputImage) else "sound without a transcript"
+            raise faults.bad_value(
+                f"{path}.content[{index}].type",
+                f"{what} belongs into an item of the conversation; name that by an 'item_reference'.",
+            )
 
 
 def _check_metadata(metadata: dict[str, str]) -> None:

@@ -56,6 +56,14 @@ class DurationUsage(Struct, frozen=True, tag_field="type", tag="duration"):
     seconds: float
 
 
+class LogProb(Struct, frozen=True):
+    """How likely a word was: the natural logarithm of its probability, and its UTF-8."""
+
+    token: str
+    logprob: float
+    bytes: tuple[int, ...]
+
+
 class TranscriptionCompleted(
     ServerEvent, frozen=True, tag="conversation.item.input_audio_transcription.completed"
 ):
@@ -63,6 +71,7 @@ class TranscriptionCompleted(
     content_index: int
     transcript: str
     usage: DurationUsage
+    logprobs: tuple[LogProb, ...] | UnsetType | None = UNSET
 
 
 class ErrorBody(Struct, frozen=True):
@@ -354,6 +363,19 @@ class Gap(ServerEvent, frozen=True, tag="chorale.gap"):
 
     after: int
     first: int
+
+
+class RateLimit(Struct, frozen=True):
+    """What may still be used of one limit, and when all of it may be used again."""
+
+    name: Literal["requests", "tokens"]
+    limit: int
+    remaining: int
+    reset_seconds: float
+
+
+class RateLimitsUpdated(ServerEvent, frozen=True, tag="rate_limits.updated"):
+    rate_limits: tuple[RateLimit, ...]
 
 
 class RolledBack(ServerEvent, frozen=True, tag="chorale.rolled_back"):

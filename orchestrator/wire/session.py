@@ -123,9 +123,9 @@ class Extension(Struct, frozen=True):
 
     `typed_turns`: a typed message interrupts and is answered like speech. `events`: names of Chorale's own event
     types that this session wants (``chorale.token`` …). `ask`: the user may be asked which of two contradicting
-    things he meant. `secret` is the server's to give: with the session's id it lets
-    a client come back (``/v1/realtime?session_id=…&secret=…``). `record`: the client agrees to be recorded, or does
-    not; left out, the server's configuration decides.
+    things he meant. `secret` is the server's to give: with the session's id it lets a client come back. It is empty
+    where there is one that is not told (`sessions.secrecy`). `record`: the client agrees to be recorded, or does not;
+    left out, the server's configuration decides.
     """
 
     typed_turns: bool = False
@@ -133,6 +133,10 @@ class Extension(Struct, frozen=True):
     events: tuple[str, ...] = ()
     secret: str | UnsetType = UNSET
     record: bool | UnsetType = UNSET
+
+
+LOGPROBS = "item.input_audio_transcription.logprobs"
+"""What a session may `include`."""
 
 
 class Session(Struct, frozen=True):
@@ -156,3 +160,38 @@ class Session(Struct, frozen=True):
     reasoning: Raw | UnsetType = UNSET
     audio: Audio = Audio()
     chorale: Extension | UnsetType = UNSET
+
+
+class TranscriptionAudio(Struct, frozen=True):
+    """A transcription session has no sound that goes out."""
+
+    input: AudioInput
+
+
+class TranscriptionView(Struct, frozen=True):
+    """What clients see of a transcription session."""
+
+    id: str
+    object: str
+    type: str
+    model: str
+    expires_at: int
+    include: tuple[str, ...] | None
+    audio: TranscriptionAudio
+    chorale: Extension | UnsetType = UNSET
+
+
+def as_shown(session: Session) -> Session | TranscriptionView:
+    """Returns the session as clients see it."""
+    if session.type == "realtime":
+        return session
+    return TranscriptionView(
+        session.id,
+        session.object,
+        session.type,
+        session.model,
+        session.expires_at,
+        session.include,
+        TranscriptionAudio(session.audio.input),
+        session.chorale,
+    )

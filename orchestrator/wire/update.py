@@ -195,6 +195,8 @@ def _check(part: _SessionPart) -> None:
         limits.check_modalities(part.output_modalities, f"{_ROOT}.output_modalities")
     if part.max_output_tokens is not UNSET:
         limits.check_output_tokens(part.max_output_tokens, f"{_ROOT}.max_output_tokens")
+    if part.prompt not in (UNSET, None):
+        raise limits.no_prompts(f"{_ROOT}.prompt")
     if part.tools is not UNSET:
         limits.check_tools(part.tools, f"{_ROOT}.tools")
     if isinstance(part.audio.input.transcription, Transcription):

@@ -6,12 +6,12 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from modalities.errors import EndpointFailed, ModalityError
+from modalities.errors import EndpointFailed, ModalityError, PromptTooLong
 from orchestrator.clock import MonotonicClock
 from orchestrator.errors import ChoraleError, InvalidState, Overloaded
 from orchestrator.scheduling.kinds import KIND_NAMES
 from orchestrator.scheduling.splice import ends_a_job
-from orchestrator.scheduling.work import Failed, Report, WorkKind, kind_of
+from orchestrator.scheduling.work import CONTEXT_EXCEEDED, Failed, Report, WorkKind, kind_of
 from orchestrator.workers.frames import Task, Worked
 
 log = logging.getLogger(__name__)
@@ -139,6 +139,8 @@ def _faults_of(craft: Craft, tasks: Sequence[Task], tell: Tell, desk: Desk) -> F
         log.warning("%s refused a job: %s", kind_of(tasks[0].work), error)
         retry_after_s = error.retry_after_s if isinstance(error, Overloaded) else 0.0
         return Failed("", error.code, str(error), retry_after_s)
+    except PromptTooLong as error:
+        return Failed("", CONTEXT_EXCEEDED, str(error))
     except ModalityError as error:
         log.warning("%s failed: %s", kind_of(tasks[0].work), error)
         later_s = error.retry_after_s if isinstance(error, EndpointFailed) else None

@@ -6,6 +6,7 @@ from zlib import crc32
 
 from modalities.ports import (
     ChatMessage,
+    Image,
     LanguageModel,
     Prompt,
     ReplyDelta,
@@ -14,9 +15,13 @@ from modalities.ports import (
     ToolCall,
     ToolCallDelta,
 )
+from modalities.text.stopping import StopText
 from orchestrator.scheduling.work import Replied, Reply, ReplyCall, ReplyText
 from orchestrator.workers.desk import Tell, Wanted
 from orchestrator.workers.frames import Task
+
+_SEED_BITS = 0x7FFF_FFFF
+"""Engines take a signed or an unsigned integer."""
 
 
 class Replier:
@@ -38,28 +43,37 @@ class Replier:
         if not isinstance(task.work, Reply):
             raise TypeError(f"a language model was given {type(task.work).__name__}")
         job_id = task.job_id
+        stop = StopText(task.work.stop)
+
+        def say(text: str) -> None:
+            if text:  # without, the engine only asks whether the job is still wanted
+                tell(ReplyText(job_id, text))
 
         def emit(delta: ReplyDelta) -> bool:
             if not wanted(job_id):
                 return False
             match delta:
                 case TextDelta():
-                    if delta.text:  # without, the engine only asks whether the job is still wanted
-                        tell(ReplyText(job_id, delta.text))
+                    say(stop.feed(delta.text))
                 case ToolCallDelta():
+                    say(stop.close())
                     tell(ReplyCall(job_id, delta.index, delta.arguments, delta.name))
                 case _:
                     assert_never(delta)
-            return True
+            return not stop.ended
 
         end = self._model.generate(prompt_of(task.work, job_id), emit)
-        tell(Replied(job_id, end.finish_reason, end.input_tokens, end.cached_tokens, end.output_tokens))
+        if end.finish_reason != "cancelled":
+            say(stop.close())
+        finish = "stop" if stop.ended and wanted(job_id) else end.finish_reason
+        tell(Replied(job_id, finish, end.input_tokens, end.cached_tokens, end.output_tokens))
 
 
 def prompt_of(work: Reply, job_id: str) -> Prompt:
     """Returns the prompt that a job asks to continue.
 
-    Its seed follows from the job: a repeat after a lost worker writes the same reply again, another job another one.
+    Where the work has no seed, it follows from the job: a repeat after a lost worker writes the same reply again,
+    another job another one.
     """
     messages = tuple(
         ChatMessage(
@@ -67,9 +81,19 @@ def prompt_of(work: Reply, job_id: str) -> Prompt:
             message.content,
             tuple(ToolCall(call.call_id, call.name, call.arguments) for call in message.tool_calls),
             message.tool_call_id,
+            tuple(Image(image.url, image.detail) for image in message.images),
         )
         for message in work.messages
     )
     tools = tuple(Tool(tool.name, tool.description, tool.parameters) for tool in work.tools)
-    seed = crc32(job_id.encode()) >> 1  # 31 bits: engines take a signed or an unsigned integer
-    return Prompt(messages, tools, work.tool_choice, work.max_tokens, work.temperature, work.cache_key, seed)
+    seed = crc32(job_id.encode()) >> 1 if work.seed is None else work.seed & _SEED_BITS
+    return Prompt(
+        messages,
+        tools,
+        work.tool_choice,
+        work.max_tokens,
+        work.temperature,
+        work.cache_key,
+        seed,
+        work.whole,
+    )

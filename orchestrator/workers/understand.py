@@ -6,9 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from consistency.whitening import shipped
-from modalities.ports import Understander, Understanding
+from modalities.errors import PromptTooLong
+from modalities.ports import Embedder, EmbeddingUnderstander, TokenCounter, Understander, Understanding
 from modalities.text.facts import facts_and_form
-from orchestrator.scheduling.work import FactFound, SlotFound, Understand, Understood
+from orchestrator.scheduling.work import Embed, Embedded, FactFound, SlotFound, Understand, Understood
 from orchestrator.workers.desk import Tell, Wanted
 from orchestrator.workers.frames import Task
 
@@ -29,11 +30,44 @@ class TextUnderstander:
         return f"{type(self._understander).__name__}, {len(found.vector)} dimensions"
 
     def do(self, tasks: Sequence[Task], tell: Tell, wanted: Wanted) -> None:
+        if any(isinstance(task.work, Embed) for task in tasks):
+            self._embed(tasks, tell, wanted)
+            return
         texts = [_text(task) for task in tasks]
         found = self._understander.understand(texts)
         for task, text, one in zip(tasks, texts, found, strict=True):
             if wanted(task.job_id):
                 tell(understood(task.job_id, text, one))
+
+    def _embed(self, tasks: Sequence[Task], tell: Tell, wanted: Wanted) -> None:
+        """Texts are embedded one by one: quantised networks scale a batch as a whole, so that a vector would depend on
+        its company."""
+        if not isinstance(self._understander, EmbeddingUnderstander):
+            raise TypeError(f"{type(self._understander).__name__} has no vectors of its own")
+        embedder = self._understander.embedder
+        for task in tasks:
+            if not isinstance(task.work, Embed):
+                raise TypeError("vectors and meanings are not asked for in one batch")
+            tokens = _tokens(embedder, task.work.texts)
+            vectors = []
+            for text in task.work.texts:
+                if not wanted(task.job_id):
+                    break
+                vectors.append(embedder.embed([text])[0].astype("<f4").tobytes())
+            else:
+                tell(Embedded(task.job_id, tuple(vectors), tokens))
+
+
+def _tokens(embedder: Embedder, texts: Sequence[str]) -> int:
+    """Counts tokens, where the embedder can, else words. Raises `PromptTooLong` on a text of which it would read only
+    the beginning."""
+    if not isinstance(embedder, TokenCounter):
+        return sum(len(text.split()) for text in texts)
+    counts = embedder.count(texts)
+    most = embedder.longest_text
+    if counts and max(counts) > most:
+        raise PromptTooLong(f"A text has {max(counts)} tokens; the model reads {most} at most.")
+    return sum(counts)
 
 
 def understood(job_id: str, text: str, found: Understanding) -> Understood:

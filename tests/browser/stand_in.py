@@ -11,6 +11,7 @@ from aiortc import MediaStreamTrack, RTCDataChannel, RTCPeerConnection, RTCSessi
 from aiortc.mediastreams import MediaStreamError
 from av import AudioFrame
 from starlette.applications import Starlette
+from starlette.datastructures import QueryParams
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route, WebSocketRoute
@@ -44,6 +45,9 @@ class StandIn:
         self._tasks: set[asyncio.Task[None]] = set()
         self._sessions: dict[str, ScriptedSession] = {}
         self._sockets: set[WebSocket] = set()
+        self.hung_up: list[str] = []
+        self.returns: list[str] = []
+        """The queries of those who came back, in order."""
 
     @property
     def calls(self) -> int:
@@ -93,6 +97,16 @@ class StandIn:
         assert self._loop is not None
         asyncio.run_coroutine_threadsafe(self._break_sockets(), self._loop).result(10)
 
+    def break_calls(self) -> None:
+        """Ends every call as a lost network would, and what was sent of it; their sessions live on."""
+        assert self._loop is not None
+        asyncio.run_coroutine_threadsafe(self._break_calls(), self._loop).result(10)
+
+    async def _break_calls(self) -> None:
+        for peer in list(self._peers):
+            self._peers.discard(peer)
+            await peer.close()
+
     async def _break_sockets(self) -> None:
         for websocket in list(self._sockets):
             await websocket.close(1011, "something broke")
@@ -137,7 +151,10 @@ class StandIn:
         self._peers.add(peer)
         track = ToneTrack()
         peer.addTrack(track)
-        peer.on("datachannel", lambda channel: self._open(channel, track, peer))
+        back = self._back(request.query_params, request.headers.get("chorale-session-secret"))
+        if back is None and "session_id" in request.query_params:
+            return JSONResponse({"error": {"message": "There is no such session.", "code": None}}, 404)
+        peer.on("datachannel", lambda channel: self._open(channel, track, peer, back))
         await peer.setRemoteDescription(RTCSessionDescription(offer, "offer"))
         await peer.setLocalDescription(await peer.createAnswer())
         answer = peer.localDescription.sdp
@@ -147,17 +164,36 @@ class StandIn:
         headers = {"Location": f"/v1/realtime/calls/rtc_{id(peer)}"}
         return Response(answer, 201, headers, "application/sdp")
 
-    def _open(self, channel: RTCDataChannel, track: ToneTrack, peer: RTCPeerConnection) -> None:
-        session = ScriptedSession(self.script, channel.send, track)
+    def _back(self, query: QueryParams, secret: str | None) -> "tuple[ScriptedSession, int | None] | None":
+        session = self._sessions.get(query.get("session_id", ""))
+        if session is None or secret != SECRET:
+            return None
+        self.returns.append(str(query))
+        return session, int(query["after"]) if "after" in query else None
+
+    def _open(
+        self,
+        channel: RTCDataChannel,
+        track: ToneTrack,
+        peer: RTCPeerConnection,
+        back: "tuple[ScriptedSession, int | None] | None",
+    ) -> None:
+        session = ScriptedSession(self.script, channel.send, track) if back is None else back[0]
+        self._sessions[session.id] = session
+
+        def send(event: str) -> None:
+            if channel.readyState == "open":
+                channel.send(event)
+
         channel.on("message", session.receive)
-        channel.on("close", session.close)
-        session.begin()
+        session.begin(send, None if back is None else back[1], None if back is None else track)
         source = peer.getReceivers()[0].track
         task = asyncio.get_running_loop().create_task(_listen(source, session))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     async def _hang_up(self, request: Request) -> Response:
+        self.hung_up.append(request.path_params["call_id"])
         for peer in list(self._peers):
             if f"rtc_{id(peer)}" == request.path_params["call_id"]:
                 await peer.close()
@@ -173,11 +209,11 @@ class StandIn:
             return
         await websocket.accept(subprotocol="realtime")
         outbox: asyncio.Queue[str] = asyncio.Queue(1000)
-        session = self._sessions.get(websocket.query_params.get("session_id", ""))
-        if session is None or websocket.query_params.get("secret") != SECRET:
-            session = ScriptedSession(self.script, outbox.put_nowait, None)
-            self._sessions[session.id] = session
-        session.begin(outbox.put_nowait)
+        shown = [name.removeprefix("chorale-session-secret.") for name in offered if "session-secret" in name]
+        back = self._back(websocket.query_params, shown[0] if shown else None)
+        session = ScriptedSession(self.script, outbox.put_nowait, None) if back is None else back[0]
+        self._sessions[session.id] = session
+        session.begin(outbox.put_nowait, None if back is None else back[1])
         self._sockets.add(websocket)
 
         async def write() -> None:

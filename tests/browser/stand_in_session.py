@@ -6,6 +6,7 @@ It hears that somebody speaks (by loudness), writes down what the script says, a
 
 import asyncio
 import json
+import secrets
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -23,7 +24,7 @@ LOUD = 600
 SPEECH_FRAMES = 4
 SILENCE_FRAMES = 30
 WORD_S = 0.03
-SECRET = "open sesame"
+SECRET = "rs_open-sesame"
 
 
 @dataclass
@@ -41,6 +42,8 @@ class Script:
     """False answers calls with a description that leads nowhere."""
     fail_reason: str | None = None
     """Lets responses fail with this message."""
+    has_log: bool = True
+    """False answers who comes back with a gap: what was missed is gone."""
     heard: str | None = None
     """What `conversation.item.retrieve` says was heard of a cut answer."""
     seen: list[Event] = field(default_factory=list)
@@ -95,16 +98,32 @@ class ScriptedSession:
         self._said: dict[str, str] = {}
         self._speech = track is not None
         self._typed_turns = False
-        self.id = self._new("sess")
+        self._told = 0
+        self.log: list[str] = []
+        self.id = f"sess_{secrets.token_hex(6)}"
+        self._tag = self.id.rpartition("_")[2]
         if track is not None:
             track.drained = self._drained
 
-    def begin(self, send: Callable[[str], None] | None = None) -> None:
-        """Greets a link; `send` carries events to it from now on, where it is not the first."""
+    def begin(
+        self,
+        send: Callable[[str], None] | None = None,
+        after: int | None = None,
+        track: ToneTrack | None = None,
+    ) -> None:
+        """Greets a link, the first or one that comes back; `send` carries events to it from now on, what came behind
+        number `after` first. `track` goes on with the sound that the one before has not played."""
         self._send = send or self._send
-        self._event(
-            "session.created", session={"id": self.id, "object": "realtime.session", "type": "realtime"}
-        )
+        session = {"id": self.id, "object": "realtime.session", "type": "realtime"}
+        self._tell("session.created", session=session)
+        if track is not None and self._track is not None:
+            track.left, self._track.left = self._track.left, 0
+            self._track, track.drained = track, self._drained
+        if after is not None and not self._script.has_log:
+            self._tell("chorale.gap", after=after, first=len(self.log) + 1)
+        elif after is not None:
+            for event in self.log[after:]:
+                self._send(event)
 
     def close(self) -> None:
         if self._answering is not None:
@@ -235,7 +254,14 @@ class ScriptedSession:
         self._last_item = item["id"]
 
     def _event(self, name: str, **fields: object) -> None:
-        self._send(json.dumps({"type": name, "event_id": self._new("event"), **fields}))
+        self.log.append(
+            json.dumps({"type": name, "event_id": f"event_{self._tag}_{len(self.log) + 1}", **fields})
+        )
+        self._send(self.log[-1])
+
+    def _tell(self, name: str, **fields: object) -> None:
+        self._told += 1
+        self._send(json.dumps({"type": name, "event_id": f"event_{self._tag}_p{self._told}", **fields}))
 
     def _new(self, prefix: str) -> str:
         self._count += 1

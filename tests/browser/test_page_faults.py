@@ -129,19 +129,84 @@ def test_a_server_that_goes_away_is_waited_for_and_found_again(stand_in: StandIn
         assert page.said_by("user", "waiting") == []
 
 
+def asked(stand_in: StandIn, kind: str) -> int:
+    """How often the page has sent an event of this kind."""
+    return sum(event["type"] == kind for event in stand_in.script.seen)
+
+
 def test_a_text_session_outlives_a_broken_connection(stand_in: StandIn) -> None:
-    """The page comes back to the same session and asks for the end that it missed: no divider, nothing lost."""
+    """F-C1: the page comes back to the same session, from the event behind its last one: no divider, nothing lost and
+    nothing twice; it has nothing to ask for."""
     stand_in.script.answer = "one two three four five six seven eight nine ten " * 15
+    with chromium() as page:
+        page.open(stand_in.address)
+        page.write("count")
+        for _ in range(2):
+            page.wait_for(lambda: page.said_by("assistant", "open"), "the answer to go on")
+            sockets = page.script("return window.socketsForTest.length")
+            stand_in.break_sockets()
+            page.wait_for(
+                lambda seen=sockets: page.script("return window.socketsForTest.length") > seen,  # type: ignore[misc]
+                "the page to notice",
+            )
+            page.wait_for(lambda: page.connection == "live", "the way back")
+        page.wait_for(lambda: page.said_by("assistant", "final") == [stand_in.script.answer], "the rest")
+        assert page.said_by("note") == []
+        assert len(stand_in.returns) == 2
+        assert all("after=" in query and "secret" not in query for query in stand_in.returns)
+        assert asked(stand_in, "conversation.item.retrieve") == 0
+        assert asked(stand_in, "session.update") == 1
+        writes_and_is_answered(page, "and now?")
+
+
+def test_a_text_session_whose_events_are_gone_asks_for_what_it_missed(stand_in: StandIn) -> None:
+    """A gap: the page asks for the items that it had not seen the end of, and shows them whole."""
+    stand_in.script.answer = "one two three four five six seven eight nine ten " * 15
+    stand_in.script.has_log = False
     with chromium() as page:
         page.open(stand_in.address)
         page.write("count")
         page.wait_for(lambda: page.said_by("assistant", "open"), "the answer to begin")
         stand_in.break_sockets()
-        page.wait_for(lambda: page.script("return window.socketsForTest.length") == 2, "the page to notice")
-        page.wait_for(lambda: page.connection == "live", "the way back")
+        page.wait_for(lambda: asked(stand_in, "conversation.item.retrieve"), "the page to ask")
         page.wait_for(lambda: page.said_by("assistant", "final") == [stand_in.script.answer], "the rest")
         assert page.said_by("note") == []
-        writes_and_is_answered(page, "and now?")
+
+
+def test_a_call_that_breaks_off_goes_on_in_its_session(stand_in: StandIn, still: Path) -> None:
+    """Another call to the same session, from the event behind the last one: the answer is shown once and whole."""
+    stand_in.script.answer = "one two three four five six seven eight nine ten " * 20
+    with chromium(microphone=still) as page:
+        page.open(stand_in.address)
+        page.click("#talk")
+        page.wait_for(lambda: page.connection == "live", "a call")
+        page.write("count")
+        page.wait_for(lambda: page.said_by("assistant", "open"), "the answer to begin")
+        stand_in.break_calls()
+        page.wait_for(lambda: stand_in.returns, "the page to come back", 40)
+        page.wait_for(lambda: page.connection == "live", "the way back", 40)
+        page.wait_for(lambda: page.said_by("assistant", "final") == [stand_in.script.answer], "the rest", 40)
+        assert page.said_by("note") == []
+        assert "after=" in stand_in.returns[0]
+        assert "secret" not in stand_in.returns[0]
+        assert asked(stand_in, "session.update") == 1
+        assert stand_in.calls == 1
+
+
+def test_a_call_that_broke_off_can_be_hung_up(stand_in: StandIn, still: Path) -> None:
+    """Who does not want to wait for the way back ends the session, which the server holds for it."""
+    with chromium(microphone=still) as page:
+        page.open(stand_in.address)
+        page.click("#talk")
+        page.wait_for(lambda: page.connection == "live", "a call")
+        assert stand_in.hung_up == []
+        stand_in.script.refuse_status = 503
+        stand_in.break_calls()
+        page.wait_for(lambda: page.connection in ("reconnecting", "away"), "the page to notice", 40)
+        assert stand_in.hung_up == []
+        page.click("#talk")
+        page.wait_for(lambda: page.connection == "idle", "the end")
+        page.wait_for(lambda: len(stand_in.hung_up) == 1, "the server to be told")
 
 
 def test_a_text_session_that_is_gone_starts_anew_and_says_so(stand_in: StandIn) -> None:

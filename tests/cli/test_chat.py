@@ -7,13 +7,14 @@ import subprocess
 import sys
 
 import pytest
+from msgspec import UNSET, structs
 from typer.testing import CliRunner, Result
 
 from orchestrator.cli import chat
 from orchestrator.cli.main import app
 from orchestrator.wire.client import CreateItem, CreateResponse
 from orchestrator.wire.items import InputText, Message
-from tests.clients.answering import answering
+from tests.clients.answering import AnsweringSession, answering
 
 REPLY = "It is twelve o'clock.\n"
 
@@ -58,7 +59,8 @@ def test_a_conversation_goes_on_until_the_input_ends(monkeypatch: pytest.MonkeyP
     with answering() as server:
         chat.chat(url=server.url, text=None, key=None, model=None, instructions=None, timeout=20)
     assert next(lines, "all") == "all"
-    assert [event.item for event in server.session.submitted if isinstance(event, CreateItem)] == [
+    items = [event.item for event in server.session.submitted if isinstance(event, CreateItem)]
+    assert [structs.replace(item, id=UNSET) for item in items] == [
         Message("user", (InputText("First?"),)),
         Message("user", (InputText("Second?"),)),
     ]
@@ -170,3 +172,22 @@ def test_settings_reach_the_session() -> None:
     assert (view.output_modalities, view.instructions, view.model) == (("text",), "Be brief.", "small")
     assert view.chorale.typed_turns  # type: ignore[union-attr]
     assert not any(isinstance(event, CreateResponse) for event in server.session.submitted)
+
+
+def test_a_reply_whose_connection_breaks_is_read_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """F-C1: the connection is made again, the reply goes on where it was, and somebody is told."""
+    say = AnsweringSession._say
+
+    def break_off(session: AnsweringSession, kind: str, **fields: object) -> None:
+        say(session, kind, **fields)
+        if kind.endswith("text.delta"):
+            for link in list(session.links.values()):
+                link.close(1011, "something broke")
+
+    monkeypatch.setattr(AnsweringSession, "_say", break_off)
+    with answering() as server:
+        result = run("What time is it?", "--url", server.url)
+    assert result.exit_code == 0, result.output
+    assert result.stdout == REPLY
+    assert "something broke" in result.stderr
+    assert "coming back" in result.stderr

@@ -101,6 +101,26 @@ def test_check_reads_the_key_file_and_looks_who_else_can(tmp_path: Path) -> None
     assert "keys.0.limits.llm_tokens" in starved.output
 
 
+def test_check_notes_keys_in_clear_and_looks_at_the_signing_key(tmp_path: Path) -> None:
+    """What whoever reads the file can use is noted; a signing key that is short is a fault, one that others may read
+    is noted."""
+    keys, secret = tmp_path / "keys.yaml", tmp_path / "secret"
+    keys.write_text("keys: [{key: sk-0123456789abcdef, tenant: acme}]\n")
+    secret.write_bytes(bytes(31))
+    for file in (keys, secret):
+        file.chmod(0o600)
+    text = SCRIPTED.replace("port: 0", "port: 0, key_file: keys.yaml, secret_file: secret")
+    short = check(tmp_path, text)
+    assert short.exit_code == 2
+    assert "chorale keys hash" in short.output
+    assert "31 bytes" in short.output
+    secret.write_bytes(bytes(32))
+    assert check(tmp_path, text).exit_code == 0
+    assert "chmod 600" not in check(tmp_path, text).output
+    secret.chmod(0o644)
+    assert "chmod 600" in check(tmp_path, text).output
+
+
 def test_check_of_a_domain_names_its_faults(tmp_path: Path) -> None:
     """A domain file is read before any worker sees it."""
     (tmp_path / "domain.yaml").write_text("intentions: {}\n")

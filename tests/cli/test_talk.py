@@ -14,7 +14,7 @@ from orchestrator.cli.main import app
 from orchestrator.clients.exchange import SIGN_WITHIN_S
 from orchestrator.clients.recording import read_recording, write_wav
 from orchestrator.transports.auth import LOCAL, Key, KeyRing, digest_of
-from tests.clients.answering import WORDS, answering
+from tests.clients.answering import WORDS, AnsweringSession, answering
 from tests.transports.calling import tone
 
 
@@ -171,3 +171,28 @@ def test_standard_input_that_is_no_recording_is_a_wrong_command() -> None:
     result = run("-", stdin=io.BytesIO(b"no sound").getvalue())
     assert result.exit_code == 2
     assert "the input" in result.stderr
+
+
+def test_a_recording_that_is_cut_off_is_a_failure_and_not_an_endless_wait(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The call breaks while the recording is being said: what is left of it is not said in the next call, and the
+    command ends with the reason."""
+    path = tmp_path / "long.wav"
+    write_wav(path, tone(60, rate_hz=16_000), 16_000)
+    with answering() as server:
+
+        def cut() -> None:
+            for link in list(server.session.links.values()):
+                link.close(1011, "something broke")
+
+        speech_started = AnsweringSession.speech_started
+
+        def started(session: AnsweringSession) -> None:
+            speech_started(session)
+            server.loop.call_soon_threadsafe(cut)
+
+        monkeypatch.setattr(AnsweringSession, "speech_started", started)
+        result = run(str(path), "--url", server.url, "--out", str(tmp_path / "r.wav"))
+    assert result.exit_code == 1
+    assert "while the recording was being said" in result.output

@@ -21,6 +21,7 @@ from orchestrator.transports.auth import Gate, KeyRing, SecretBook
 from orchestrator.transports.call import CallSettings
 from orchestrator.transports.entrance import Entrance
 from orchestrator.transports.http import make_app
+from orchestrator.transports.rejoining import Back
 from orchestrator.transports.routes import Doors
 from orchestrator.transports.server import Server, ServerOptions, listen, make_server
 from orchestrator.transports.webrtc import CallDoor
@@ -72,7 +73,7 @@ class AnsweringSession(CallSession):
     async def submit(self, link_id: str, event: AnyClientEvent, age_us: int = 0) -> None:
         await super().submit(link_id, event, age_us)
         if isinstance(event, UpdateSession):
-            self.log_event(json.loads(codec.encode(SessionUpdated(self.view), "event_1")))
+            self.log_event(json.loads(codec.encode(SessionUpdated(self.view), self.event_id(self.last + 1))))
         elif isinstance(event, CreateResponse) or (isinstance(event, CreateItem) and self._typed_turns()):
             if self.mood == "refuses":
                 self.links[link_id].tell(b'{"type":"error","error":{"message":"no more today"}}')
@@ -128,7 +129,7 @@ class AnsweringSession(CallSession):
         return {"status": "completed"}
 
     def _say(self, kind: str, **fields: object) -> None:
-        self.log_event({"type": kind, "event_id": f"event_{self.last + 1}", **fields})
+        self.log_event({"type": kind, "event_id": self.event_id(self.last + 1), **fields})
 
     def log_event(self, event: dict[str, Any]) -> None:
         self.emit(LoggedEvent(json.dumps(event).encode()))
@@ -150,8 +151,10 @@ class AnsweringDirectory(CallDirectory):
 class LostCalls(CallDoor):
     """Answers with a password that is not its own, so that nobody ever gets through."""
 
-    async def answer(self, offer_sdp: str, request: SessionRequest) -> tuple[str, str]:
-        call_id, answer = await super().answer(offer_sdp, request)
+    async def answer(
+        self, offer_sdp: str, request: SessionRequest, back: Back | None = None
+    ) -> tuple[str, str]:
+        call_id, answer = await super().answer(offer_sdp, request, back)
         return call_id, answer.replace("a=ice-pwd:", "a=ice-pwd:not")
 
 
@@ -185,7 +188,9 @@ def answering(mood: str = "willing", ring: KeyRing | None = None) -> Iterator[An
         entrance = Entrance(Gate(ring, SecretBook(10)), ("loopback",), (), clock)
         calls = LostCalls(directory, CallSettings(ice_timeout_s=1)) if mood == "lost" else CallDoor(directory)
         door = WebSocketDoor(directory, entrance, 100)
-        app = make_app(Doors(entrance, door, calls, FakeReadiness(), DEFAULTS, 3_600, clock), {})
+        app = make_app(
+            Doors(entrance, door, calls, FakeReadiness(), DEFAULTS, 3_600, clock, directory=directory), {}
+        )
         server = make_server(app, ServerOptions())
         loops.append(asyncio.get_running_loop())
         servers.append(server)

@@ -41,8 +41,8 @@ class FakeLink:
         self._session: SessionPort | None = None
         self._cursor = 0
 
-    def attach(self, session: SessionPort) -> None:
-        self._cursor = session.attach(self)
+    def attach(self, session: SessionPort, after: int | None = None) -> None:
+        self._cursor = session.attach(self, after)
         self._session = session
         self.wake()
 

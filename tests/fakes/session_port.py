@@ -41,10 +41,10 @@ class CallSession(FakeSession):
         self.drained: list[str] = []
         self.refuses_links = False
 
-    def attach(self, link: Link) -> int:
+    def attach(self, link: Link, after: int | None = None) -> int:
         if self.refuses_links:
             raise SessionClosed("The session has ended.")
-        return super().attach(link)
+        return super().attach(link, after)
 
     @property
     def link(self) -> Link:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from orchestrator.scheduling.job import Job
 from orchestrator.scheduling.plan import FreeSlots
 from orchestrator.scheduling.work import (
+    Embed,
+    Embedded,
     Replied,
     Reply,
     ReplyText,
@@ -35,6 +37,8 @@ def obliging(job: Job) -> Sequence[Report]:
             return [Scored(job.id)]
         case Understand():
             return [Understood(job.id)]
+        case Embed(texts=texts):
+            return [Embedded(job.id, tuple(bytes(16) for _ in texts), len(texts))]
         case Reply(messages=messages):
             return [ReplyText(job.id, f"You said: {messages[-1].content}."), Replied(job.id, "stop", 1, 0, 1)]
         case Speak(text=text):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from orchestrator.clock import seconds
 from orchestrator.errors import InvalidState
 from orchestrator.flow.limiter import Refusal, RefusalReason
-from orchestrator.flow.tenants import LOOKED_AT, Hold, Quotas, ResourceUse, TenantLimits, quotas
+from orchestrator.flow.tenants import LOOKED_AT, Hold, Places, Quotas, ResourceUse, TenantLimits, quotas
 from orchestrator.flow.token_limiter import Quota, Resource
 
 TOKENS, AUDIO, REQUESTS = Resource.LLM_TOKENS, Resource.AUDIO_MS, Resource.REQUESTS
@@ -131,6 +131,40 @@ def test_quotas_are_in_the_units_that_are_counted() -> None:
     }
     assert quotas(requests=5, burst=0.1) == {REQUESTS: Quota(5, seconds(60), 1)}
     assert quotas() == {}
+
+
+def test_tenant_limits_take_other_quotas_of_tenants_while_they_run() -> None:
+    """Who gets quotas, or others, or loses them begins anew; whose stay the same keeps what it has used; what was
+    reserved before can still be ended."""
+    limits = TenantLimits({SILVER: SMALL}, {"same": SMALL, "changed": SMALL, "lost": {}})
+    for tenant in ("same", "changed", "new"):
+        _hold(limits.reserve(tenant, SILVER, {TOKENS: 100}, 0))
+    open_hold = _hold(limits.reserve("changed", SILVER, {REQUESTS: 1}, 0))
+    limits.set_own({"same": SMALL, "changed": {TOKENS: Quota(7)}, "new": {TOKENS: Quota(9)}})
+    assert isinstance(limits.reserve("same", SILVER, {TOKENS: 1}, 0), Refusal)
+    for tenant, most in (("changed", 7), ("new", 9), ("lost", 100)):
+        assert isinstance(limits.reserve(tenant, SILVER, {TOKENS: most + 1}, 0), Refusal)
+        _hold(limits.reserve(tenant, SILVER, {TOKENS: most}, 0))
+    open_hold.refund(0)
+    assert limits.statistics().tenants == 4
+
+
+@given(st.lists(st.tuples(st.sampled_from("ab"), st.booleans())))
+def test_places_are_counted_for_each_tenant(steps: list[tuple[str, bool]]) -> None:
+    """Never more than are allowed, never fewer than none, and a tenant without any is not remembered."""
+    places, taken = Places(), {"a": 0, "b": 0}
+    for tenant, takes in steps:
+        if takes:
+            assert places.take(tenant, 2) == (taken[tenant] < 2)
+            taken[tenant] = min(2, taken[tenant] + 1)
+        elif taken[tenant]:
+            places.give_back(tenant)
+            taken[tenant] -= 1
+        else:
+            with pytest.raises(InvalidState):
+                places.give_back(tenant)
+        assert {one: places.taken(one) for one in taken} == taken
+    assert all(places.take("c", None) for _ in range(50))
 
 
 def test_tenant_limits_find_an_idle_account_behind_a_busy_one() -> None:

@@ -107,7 +107,9 @@ def test_log_shows_what_people_said_at_debug_only(line_format: logs.Format) -> N
         ("realtime, openai-insecure-api-key.abc, x", f"realtime, openai-insecure-api-key.{BLOT}, x"),
         ("made ek_0123456789abcdef", f"made {BLOT}"),
         ("key sk-0123456789abcdef!", f"key {BLOT}!"),
+        ("of chorale-session-secret.rs_0-23456789abcdef", f"of chorale-session-secret.{BLOT}"),
         ("a monkey=1 and risk-free words", "a monkey=1 and risk-free words"),
+        ("hours_0123456789abcdef, parse_0123456789abcdef", "hours_0123456789abcdef, parse_0123456789abcdef"),
     ],
 )
 def test_redact_blots_out_keys_and_secrets(text: str, expected: str) -> None:

@@ -58,6 +58,7 @@ EVENTS: st.SearchStrategy[on.Event] = st.one_of(
     st.builds(on.ReportCame, REPORTS),
     st.builds(on.PlayoutMoved, IDS, COUNTS),
     st.builds(on.PlayoutEnded, IDS),
+    st.builds(on.PlayoutLost, IDS),
     st.builds(on.TimePassed),
     st.builds(on.DrainAsked, COUNTS),
     st.builds(on.EndAsked, TEXTS),

@@ -16,7 +16,7 @@ from tests.recording.memory import MemoryTap
 from tests.sessions.talk import Listener, Talk
 
 TODAY = replace(SessionRules(), abandoned_us=3 * US_PER_S)
-BEFORE = replace(SessionRules(), gives_way=False)
+BEFORE = replace(SessionRules(), gives_way=False, idles=False)
 
 
 def recorded(play: Callable[[Talk], None], rules: SessionRules = BEFORE) -> bytes:

@@ -43,7 +43,7 @@ def recording(folder: Path, name: str = "one") -> Recording:
 
 def steps(count: int) -> list[Stepped]:
     """What a session does with so many links that join."""
-    heart = Session(view(), SessionRules(), "T", "secret", 0)
+    heart = Session(view(), SessionRules(), "T", 0)
     found = []
     for number in range(count):
         event = on.LinkJoined(f"link {number}", LinkKind.WEBSOCKET)

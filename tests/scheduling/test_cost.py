@@ -196,3 +196,49 @@ def test_dispatcher_reply_that_was_interrupted_costs_what_was_said() -> None:
         dispatcher.close()
 
     on_virtual_time(main())
+
+
+def test_dispatcher_tells_with_a_reply_what_its_tenant_may_still_use() -> None:
+    """As booked, not as reserved; of a tenant's own reply only, and nothing where there are no quotas."""
+
+    async def main() -> None:
+        workers = llm(8)
+        clock = VirtualClock()
+        dispatcher = Dispatcher(workers, clock, costs=_costs({TOKENS: 1_000, REQUESTS: 5, AUDIO: 9}))
+        dispatcher.start()
+        came: list[Report] = []
+        dispatcher.listen("s", came.append, "t")
+        dispatcher.submit(_job("j", HELLO))
+        await tick()
+        workers.report("w", Replied("j", "stop", 30, 0, 20))
+        await tick()
+        (replied,) = came
+        assert isinstance(replied, Replied)
+        requests, tokens = replied.limits
+        assert (requests.name, requests.limit, requests.remaining) == ("requests", 5, 4)
+        assert (tokens.name, tokens.limit, tokens.remaining) == ("tokens", 1_000, 950)
+        assert 59 < tokens.reset_s < 61
+        dispatcher.close()
+
+    on_virtual_time(main())
+
+
+def test_costs_without_quotas_of_replies_tell_nothing() -> None:
+    """Sound is no limit that the protocol knows."""
+    replied = Replied("j", "stop", 30, 0, 20)
+    assert _costs({AUDIO: 9}).with_limits(replied, "t", Tier.GOLD, 0) is replied
+    untouched = _costs({TOKENS: 7}).with_limits(replied, "nobody yet", Tier.GOLD, 0)
+    assert [(one.remaining, one.reset_s) for one in untouched.limits] == [(7, 0.0)]
+
+
+def test_costs_of_a_request_are_booked_at_once() -> None:
+    """Work that costs nothing by itself costs a request where somebody asks for it alone; the next one waits."""
+    costs = _costs({REQUESTS: 1, TOKENS: 10})
+    assert costs.request("t", Tier.GOLD, 0) is None
+    assert _held(costs, REQUESTS).reserved == 1
+    refusal = costs.request("t", Tier.GOLD, 1)
+    assert isinstance(refusal, Refusal)
+    assert refusal.reason is RefusalReason.TENANT
+    assert refusal.retry_after_s > 0
+    assert costs.request("other", Tier.GOLD, 1) is None
+    assert _costs({TOKENS: 10}).request("t", Tier.GOLD, 0) is None

@@ -90,7 +90,7 @@ class StrictClient:
                     self._transcribes = event["session"]["audio"]["input"]["transcription"] is not None
                     # Clients of Chorale's own are shown words while they are spoken, before there is an item.
                     self._hears_early = "chorale" in event["session"]
-                case ["error"]:
+                case ["error"] | ["rate_limits", "updated"]:
                     pass
                 case ["chorale", _]:
                     must(self._hears_early, "an event of Chorale's own that nobody asked for")
@@ -199,6 +199,11 @@ class StrictClient:
                 previous = event["previous_item_id"]
                 must(previous is None or previous in self.order, "previous_item_id is unknown")
                 self.committed[item_id] = previous
+            case "timeout_triggered":
+                must(
+                    item_id not in self.committed and item_id not in self.speech, "of an item that was there"
+                )
+                must(event["audio_start_ms"] <= event["audio_end_ms"], "ends before it begins")
             case "cleared":
                 pass
             case _:

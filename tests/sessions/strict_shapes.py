@@ -66,6 +66,12 @@ def check_shape(event: Shown) -> None:
                 (event["response_id"] is None) != (event["item_id"] is None),
                 "neither or both of what it is about",
             )
+        case ["rate_limits", "updated"]:
+            for limit in event["rate_limits"]:
+                must(limit["name"] in ("requests", "tokens"), "name of a limit")
+                amounts = (limit["limit"], limit["remaining"])
+                must(all(type(amount) is int for amount in amounts), "a limit that is no integer")
+                must(0 <= limit["remaining"] <= limit["limit"] and limit["reset_seconds"] >= 0, "limits")
         case ["chorale", "gap"]:
             must(0 <= event["after"] < event["first"] - 1, "nothing is missing")
         case ["conversation", "item", "input_audio_transcription", "failed"]:

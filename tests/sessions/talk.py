@@ -33,6 +33,8 @@ from orchestrator.sessions.links import LinkKind
 from orchestrator.sessions.rules import SessionRules
 from orchestrator.sessions.session import Session
 from orchestrator.wire import codec
+from orchestrator.wire.client import CreateItem
+from orchestrator.wire.items import HELD_IMAGE, InputImage, InputText, Message
 from orchestrator.wire.session import Session as SessionView
 from tests.sessions.strict_client import StrictClient
 
@@ -65,7 +67,7 @@ class Talk:
         kind: LinkKind = LinkKind.WEBSOCKET,
     ) -> None:
         session, rules = session or view(), rules or SessionRules()
-        self.heart = Session(session, rules, "T", "secret", 0)
+        self.heart = Session(session, rules, "T", 0)
         self.tap = None if Talk.listener is None else Talk.listener(session, rules)
         self.now_ms = 0.0
         self.log: list[Shown] = []
@@ -124,6 +126,13 @@ class Talk:
         """Creates a user's text item."""
         item = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": text}]}
         return self.client("conversation.item.create", item={**item, **fields})
+
+    def image(self, number: int, text: str = "", **fields: Any) -> list[Shown]:
+        """Creates a user's item with an image that has been read, as the shell hands it in."""
+        words = (InputText(text),) if text else ()
+        item = Message("user", (*words, InputImage(f"{HELD_IMAGE}{number}")), **fields)
+        said = on.ClientSaid("link", CreateItem(item=item), self.position, int(self.now_ms * US_PER_MS))
+        return self.step(said)
 
     def hear(self, ms: float, probability: float) -> None:
         """Lets `ms` of sound arrive in real time, all of one speech probability."""

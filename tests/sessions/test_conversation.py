@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator.errors import WireError
-from orchestrator.sessions.conversation import BLOCKS, Conversation, Entry
+from orchestrator.sessions.conversation import Conversation, Entry
+from orchestrator.sessions.truncation import Truncation
 from orchestrator.wire.items import (
     FunctionCall,
     FunctionCallOutput,
@@ -92,13 +93,13 @@ def test_conversation_remembers_what_was_taken_back_for_a_while() -> None:
 
 def test_conversation_stays_bounded() -> None:
     """The oldest items leave; a prompt takes the newest that fit and always the last."""
-    conversation = Conversation(max_items=10, prompt_chars=60)
+    conversation = Conversation(max_items=10, truncation=Truncation(60))
     for number in range(100):
         conversation.add(entry(f"i{number}", number, "assistant" if number % 2 else "user"))
     assert len(conversation) == 10
     assert conversation.get("i89") is None
     assert [m.content for m in conversation.prompt("Be kind.")] == ["Be kind.", "text of i98", "text of i99"]
-    long = Conversation(prompt_chars=5)
+    long = Conversation(truncation=Truncation(5))
     long.add(Entry(message("x", "far longer than five"), 0))
     assert len(long.prompt("")) == 1
 
@@ -107,7 +108,7 @@ def test_conversation_stays_bounded() -> None:
 def test_conversation_loses_old_turns_in_blocks(length: int) -> None:
     """In a long talk prompts begin as the one before for a whole block, with a user's message, and hold two thirds of
     what they may at least."""
-    conversation = Conversation(prompt_chars=2_000)
+    conversation = Conversation(truncation=Truncation(2_000))
     firsts: list[str] = []
     for number in range(400):
         role: Role = "assistant" if number % 2 else "user"
@@ -120,12 +121,12 @@ def test_conversation_loses_old_turns_in_blocks(length: int) -> None:
         firsts.append(prompt[0].content)
     moves = sum(first != second for first, second in itertools.pairwise(firsts))
     said = sum(max(len(f"{number} "), length) + 16 for number in range(400))
-    assert 1 <= moves <= said // (2_000 // BLOCKS) + 1
+    assert 1 <= moves <= said // 500 + 1
 
 
 def test_conversation_prompt_with_what_is_foreseen_is_the_prompt_that_comes() -> None:
     """Over the edge of a block too: work begun early is for the very prompt that is asked for later."""
-    conversation = Conversation(prompt_chars=2_000)
+    conversation = Conversation(truncation=Truncation(2_000))
     for number in range(200):
         coming = entry(f"i{number:03}", number, "assistant" if number % 2 else "user")
         early = conversation.prompt("", coming)

@@ -9,6 +9,8 @@ from orchestrator.scheduling.work import PromptMessage
 from orchestrator.sessions.asking import reply_work
 from orchestrator.sessions.conversation import Conversation, Entry
 from orchestrator.sessions.foresight import Foresight
+from orchestrator.sessions.head_start import Prospect
+from orchestrator.sessions.truncation import Truncation
 from orchestrator.wire.client import ResponseParams
 from orchestrator.wire.items import InputAudio, InputText, Message, OutputAudio
 from orchestrator.wire.session import FunctionTool, Session
@@ -35,6 +37,13 @@ class World:
         entry = self.conversation.get(item_id)
         assert entry is not None
         return entry
+
+    def foreseen(self, silence: tuple[str, int] | None = None, said: Entry | str | None = "") -> Prospect:
+        """What is foreseen; `said` left out is what the user says in this world."""
+        entry = self.said if isinstance(said, str) else said
+        found = self.foresight.of(self.view, self.params, silence or self.silence, entry)
+        assert found is not None
+        return found
 
     def tell(self, **changes: object) -> None:
         self.view = structs.replace(self.view, **changes)
@@ -81,9 +90,9 @@ CHANGES: dict[str, Callable[[World], object]] = {
 def test_whatever_a_prompt_is_made_of_makes_it_anew(change: str) -> None:
     """What is foreseen is what would be asked now, whatever has changed since it was last looked at."""
     world = World()
-    before = world.foresight.of(world.view, world.params, world.silence, world.said)
+    before = world.foreseen()
     CHANGES[change](world)
-    after = world.foresight.of(world.view, world.params, world.silence, world.said)
+    after = world.foreseen()
     expected = reply_work(world.view, world.params, world.conversation, "conv", world.said)
     assert after.work == expected
     assert after.work != before.work
@@ -95,28 +104,31 @@ def test_nothing_new_makes_nothing_anew(monkeypatch: pytest.MonkeyPatch) -> None
     prompt = Conversation.prompt
 
     def counted(
-        self: Conversation, instructions: str, foreseen: Entry | None = None
+        self: Conversation,
+        instructions: str,
+        foreseen: Entry | None = None,
+        truncation: Truncation | None = None,
     ) -> tuple[PromptMessage, ...]:
         nonlocal made
         made += 1
-        return prompt(self, instructions, foreseen)
+        return prompt(self, instructions, foreseen, truncation)
 
     monkeypatch.setattr(Conversation, "prompt", counted)
     for _ in range(5):
         said = Entry(Message(role="user", content=(InputAudio(transcript="And you?"),)), 50)
-        first = world.foresight.of(world.view, world.params, world.silence, said)
-        assert world.foresight.of(world.view, world.params, world.silence, said) is first
+        first = world.foreseen(said=said)
+        assert world.foreseen(said=said) is first
     assert made == 1
-    other = world.foresight.of(world.view, world.params, ("item_9", 32_000), world.said)
+    other = world.foreseen(("item_9", 32_000))
     assert (other.silence, other.work) == (("item_9", 32_000), first.work)
 
 
 def test_speech_and_speed_are_those_of_the_session() -> None:
     """They are part of what is foreseen, since a first sentence is made into sound."""
     world = World()
-    assert world.foresight.of(world.view, world.params, world.silence, None).speaks
+    assert world.foreseen(said=None).speaks
     world.tell(output_modalities=("text",))
-    assert not world.foresight.of(world.view, world.params, world.silence, None).speaks
+    assert not world.foreseen(said=None).speaks
 
 
 def test_what_has_left_a_conversation_tells_it_nothing() -> None:
@@ -127,3 +139,12 @@ def test_what_has_left_a_conversation_tells_it_nothing() -> None:
     changes = world.conversation.changes
     entry.left_out = True
     assert world.conversation.changes == changes
+
+
+def test_a_conversation_that_is_too_long_to_be_asked_about_is_not_foreseen() -> None:
+    """Where nothing may leave, and not all fits, no guess is begun."""
+    world = World()
+    world.said = Entry(Message(role="user", content=(InputAudio(transcript="x" * 30_000),)), 50)
+    assert world.foreseen().work.messages
+    world.tell(truncation="disabled")
+    assert world.foresight.of(world.view, world.params, world.silence, world.said) is None

@@ -1,6 +1,6 @@
 """Functions that the model wants called."""
 
-from orchestrator.scheduling.work import Reply
+from orchestrator.scheduling.work import Reply, ReplyCall
 from tests.sessions.talk import Talk
 
 TEXT = {"output_modalities": ["text"]}
@@ -56,3 +56,19 @@ def test_session_refuses_the_output_of_an_unknown_call() -> None:
     )
     assert talk.errors()[0]["param"] == "item.call_id"
     assert talk.log == []
+
+
+def test_session_makes_one_call_where_a_client_wants_no_parallel_ones() -> None:
+    """The first of a reply, whole; whatever else the model would like called is left out. A response may differ."""
+    for session, response, made in ((False, None, 1), (True, None, 2), (None, False, 1), (False, True, 2)):
+        talk = Talk()
+        talk.update(**TEXT, parallel_tool_calls=session)
+        params = {} if response is None else {"parallel_tool_calls": response}
+        talk.client("response.create", response=params)
+        for index, arguments in ((0, '{"city":'), (1, "{}"), (0, '"Rome"}')):
+            name = "get_weather" if arguments != '"Rome"}' else None
+            talk.report(ReplyCall(talk.reply_job(), index, arguments, name))
+        talk.finishes("tool_calls")
+        done = talk.all("response.function_call_arguments.done")
+        assert sorted(event["arguments"] for event in done) == sorted(['{"city":"Rome"}', "{}"][:made])
+        assert len(talk.last("response.done")["response"]["output"]) == made

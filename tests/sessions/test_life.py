@@ -99,10 +99,11 @@ def test_session_hears_a_client_that_comes_back_in_the_middle_of_its_speech() ->
     assert talk.prompt()[-1] == ("user", "Book a\ntable")
 
 
-def test_session_ends_the_speech_of_a_call_that_is_gone_though_others_watch() -> None:
-    """A sideband brings no sound: speech that its call broke off is written down all the same."""
+@pytest.mark.parametrize("watching", [LinkKind.SIDEBAND, LinkKind.EVENTS])
+def test_session_ends_the_speech_of_a_call_that_is_gone_though_others_watch(watching: LinkKind) -> None:
+    """Who only watches brings no sound: speech that its call broke off is written down all the same."""
     talk = Talk(kind=LinkKind.CALL)
-    talk.step(on.LinkJoined("side", LinkKind.SIDEBAND))
+    talk.step(on.LinkJoined("side", watching))
     talk.hear(600, 0.95)
     talk.step(on.LinkLeft("link"))
     talk.transcribed("Good bye")

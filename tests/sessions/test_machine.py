@@ -25,6 +25,7 @@ from orchestrator.scheduling.work import (
     Transcribed,
     Understood,
 )
+from orchestrator.sessions import effects as do
 from orchestrator.sessions import events as on
 from orchestrator.sessions.links import LinkKind
 from orchestrator.sessions.rules import ConsistencyRules, SessionRules
@@ -155,11 +156,45 @@ class SessionMachine(RuleBasedStateMachine):
         vad=st.sampled_from(["server_vad", "semantic_vad", None]),
         interrupts=st.booleans(),
         answers=st.booleans(),
+        idle_ms=st.sampled_from([None, 5_000]),
+        parallel=st.booleans(),
+        truncation=st.sampled_from(
+            [
+                "auto",
+                "disabled",
+                {
+                    "type": "retention_ratio",
+                    "retention_ratio": 0.5,
+                    "token_limits": {"post_instructions": 20},
+                },
+            ]
+        ),
     )
-    def update(self, modality: str, vad: str | None, interrupts: bool, answers: bool) -> None:
-        switches = {"interrupt_response": interrupts, "create_response": answers}
+    def update(
+        self,
+        modality: str,
+        vad: str | None,
+        interrupts: bool,
+        answers: bool,
+        idle_ms: int | None,
+        parallel: bool,
+        truncation: Any,
+    ) -> None:
+        switches: dict[str, Any] = {"interrupt_response": interrupts, "create_response": answers}
+        if vad == "server_vad":
+            switches["idle_timeout_ms"] = idle_ms
         detection = None if vad is None else {"type": vad, **switches}
-        self.talk.update(output_modalities=[modality], audio={"input": {"turn_detection": detection}})
+        self.talk.update(
+            output_modalities=[modality],
+            audio={"input": {"turn_detection": detection}},
+            parallel_tool_calls=parallel,
+            truncation=truncation,
+        )
+
+    @rule(text=st.sampled_from(["", "Look."]))
+    def show_image(self, text: str) -> None:
+        """An image that has been read, with words or without."""
+        self.talk.image(len(self.talk.log), text)
 
     @precondition(lambda self: self.talk.open_jobs(Transcribe))
     @rule(text=WORDS, lost=st.booleans(), data=st.data())
@@ -234,11 +269,32 @@ class SessionMachine(RuleBasedStateMachine):
         fields: dict[str, Any] = {"audio_end_ms": ms, "content_index": 0} if type == "truncate" else {}
         self.talk.client(f"conversation.item.{type}", item_id=items[item % len(items)].id, **fields)
 
-    @rule(comes_back=st.integers(0, 9))
-    def lose_link(self, comes_back: int) -> None:
+    @rule(comes_back=st.integers(0, 9), kind=st.sampled_from([*LinkKind, LinkKind.CALL]))
+    def lose_link(self, comes_back: int, kind: LinkKind) -> None:
         self.talk.step(on.LinkLeft("link"))
         if comes_back and self.talk.heart.life is not Life.CLOSED:
-            self.talk.step(on.LinkJoined("link", LinkKind.CALL))
+            self.talk.step(on.LinkJoined("link", kind))
+
+    @rule(kind=st.sampled_from([*LinkKind, LinkKind.CALL]), late=st.booleans())
+    def come_back_before_leaving(self, kind: LinkKind, late: bool) -> None:
+        """The client has noticed first (F-C2): another link is there, and the old one leaves then, or never does."""
+        if self.talk.heart.life is not Life.CLOSED:
+            self.talk.step(on.LinkJoined("other", kind))
+            self.talk.step(on.LinkLeft("link" if late else "other"))
+            self.talk.step(on.LinkJoined("link", kind))
+            self.talk.step(on.LinkLeft("other"))
+
+    @precondition(lambda self: self.talk.heart.sounding)
+    @rule()
+    def lose_sound(self) -> None:
+        """The log has lost what a call that came back had yet to play."""
+        self.talk.step(on.PlayoutLost(self.talk.heart.sounding[0]))
+
+    @invariant()
+    def calls_go_on_with_what_was_sent(self) -> None:
+        """What a call that comes back is to play is a part of what there is."""
+        resumed = [effect for effect in self.talk.effects if isinstance(effect, do.ResumePlayout)]
+        assert all(0 <= effect.start <= effect.stop for effect in resumed)
 
     @invariant()
     def client_knows_the_conversation(self) -> None:

@@ -65,13 +65,14 @@ class CrowdedMachine(SessionMachine):
             assert not failed
         elif job is not None and isinstance(job.work, Reply) and not job.speculative:
             done = [e for e in shown if e["type"] == "response.done"]
-            assert len(done) <= len(running)
+            # Behind it a turn may fail whose words were lost while it ran.
+            assert len(done) <= len(running) + 1
 
     @precondition(lambda self: self.talk.heart.life is not Life.CLOSED)
     @rule(ms=st.sampled_from([0, 150, 250, 700]))
     def come_and_go(self, ms: int) -> None:
         """The connection breaks, and is back soon, or not so soon."""
-        was_there = "link" in self.talk.heart._links
+        was_there = "link" in self.talk.heart._attendance
         self.talk.step(on.LinkLeft("link"))
         self.talk.wait(ms)
         if ms > _ABANDONED_MS and was_there:  # who was gone before asks for nothing, but in this machine

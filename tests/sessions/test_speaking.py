@@ -2,6 +2,7 @@
 
 import pytest
 
+from orchestrator.clock import US_PER_MS
 from orchestrator.scheduling.work import Reply, Speak, SpeechPiece
 from orchestrator.sessions import effects as do
 from orchestrator.sessions import events as on
@@ -272,10 +273,11 @@ def test_speaker_writes_where_no_voice_is_installed() -> None:
 
 
 def test_speaker_keeps_what_a_lost_call_had_played() -> None:
-    """The call drops in the middle of the sound: history ends there."""
+    """The call drops in the middle of the sound and does not come back: history ends there."""
     talk = spoken_reply(LinkKind.CALL)
     play(talk, 2_000)
     talk.step(on.LinkLeft("link"))
+    talk.wait(talk.heart.deadline / US_PER_MS - talk.now_ms if talk.heart.deadline else 0)
     assert assistant(talk) == ["Once there was a king."]
 
 

@@ -294,7 +294,7 @@ def test_runner_tells_of_turns_and_hands_jobs_over_with_them(monkeypatch: pytest
             given.append((job.kind, turn))
             submit(job, turn)
 
-        def listened(session_id: str, deliver: Any, tenant: str, remote: Any) -> None:
+        def listened(session_id: str, deliver: Any, tenant: str = "", remote: Any = None) -> None:
             tenants.append(tenant)
             listen(session_id, deliver, tenant, remote)
 

@@ -145,3 +145,12 @@ def test_settings_with_piper_keep_their_voice(monkeypatch: pytest.MonkeyPatch, t
     monkeypatch.setattr("orchestrator.settings.engines.package_folder", lambda name: tmp_path)
     given = settings(SPEECH__ENGINE="piper")
     assert as_installed(given) == given
+
+
+def test_worker_specs_refuse_images_for_models_that_see_none() -> None:
+    """The fault names the key, and the engines that may."""
+    assert worker_specs(settings(LLM__IMAGES="true"))
+    with pytest.raises(
+        ConfigError, match=r"workers\.llm\.images: llama_cpp sees no images.*openai_compatible"
+    ):
+        worker_specs(settings(LLM__IMAGES="true", LLM__ENGINE="llama_cpp"))

@@ -49,6 +49,25 @@ def test_load_lets_the_environment_win_over_the_file_and_options_over_both(tmp_p
     assert (server.port, server.drain_s, server.max_sessions) == (3333, 4, 7)
 
 
+@pytest.mark.parametrize("proxy", ["10.0.0.0/33", "10.1.0.0/8", "proxy.example.com", ""])
+def test_load_refuses_a_proxy_that_is_no_network(tmp_path: Path, proxy: str) -> None:
+    """Who is believed about other addresses is written exactly; names and half networks are none."""
+    (fault,) = faults_of(f"server: {{proxies: [10.0.0.0/8, '{proxy}']}}\n", tmp_path)
+    assert fault.startswith("server.proxies.1")
+
+
+def test_load_asks_for_keys_where_grpc_can_be_reached(tmp_path: Path) -> None:
+    """The same rule as for the HTTP port."""
+    (fault,) = faults_of("server: {grpc: {host: 0.0.0.0}}\n", tmp_path)
+    assert fault.startswith("server.key_file: expected a key file, since server.grpc.host 0.0.0.0")
+    file = tmp_path / "sound.yaml"
+    file.write_text("server: {grpc: {}, proxies: [127.0.0.1, '::1'], secret_file: signing}\n")
+    server = load(file, {}).server
+    assert server.grpc is not None
+    assert server.proxies == ("127.0.0.1/32", "::1/128")
+    assert server.secret_file == tmp_path / "signing"
+
+
 def test_load_reads_structured_values_from_the_environment() -> None:
     """A variable holds YAML: lists and mappings too."""
     settings = load(
@@ -89,7 +108,9 @@ def test_load_names_every_fault_with_its_key_and_what_was_expected(tmp_path: Pat
 
 def test_load_points_a_key_in_the_wrong_place_to_the_right_one(tmp_path: Path) -> None:
     """A known key at the wrong level is told where it belongs."""
-    assert faults_of("port: 1\n", tmp_path) == ["port: there is no such key; did you mean server.port?"]
+    assert faults_of("port: 1\n", tmp_path) == [
+        "port: there is no such key; did you mean server.port or server.grpc.port?"
+    ]
 
 
 def test_load_refuses_several_processes(tmp_path: Path) -> None:

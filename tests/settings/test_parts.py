@@ -2,18 +2,26 @@
 
 from pathlib import Path
 
+from orchestrator.clock import MonotonicClock
 from orchestrator.flow.policies import LimitSettings
 from orchestrator.flow.token_limiter import Quota, Resource
+from orchestrator.scheduling.dispatcher import Dispatcher
 from orchestrator.scheduling.job import Tier
 from orchestrator.settings import load
 from orchestrator.settings.parts import (
     call_settings,
     limit_settings,
+    openai,
+    rate,
     registry_settings,
     server_options,
     tenant_limits,
     url_of,
 )
+from orchestrator.transports.auth import Principal
+from orchestrator.transports.openai_door import HttpLimits
+from orchestrator.transports.pace import Rate
+from tests.fakes.workers import FakeWorkers
 
 
 def test_registry_settings_carry_every_rule_in_microseconds() -> None:
@@ -136,3 +144,44 @@ def test_tenant_limits_are_those_of_the_tier_or_the_tenants_own() -> None:
     }
     assert limits.quotas_of("acme", Tier.GOLD) == {}
     assert limits.quotas_of("lab", Tier.SILVER) == own["lab"]
+
+
+def test_inbound_settings_reach_every_door_and_the_session() -> None:
+    """One rate for links of every kind, and how much a conversation keeps; images as the language model says."""
+    given = load(
+        None,
+        {
+            "CHORALE_INBOUND__EVENTS_PER_S": "7",
+            "CHORALE_INBOUND__BYTES_PER_S": "1000",
+            "CHORALE_INBOUND__BURST_BYTES": "5000",
+            "CHORALE_INBOUND__EXCESS_S": "3",
+            "CHORALE_INBOUND__SESSION_BYTES": "77000",
+            "CHORALE_WORKERS__LLM__IMAGES": "true",
+        },
+    )
+    assert rate(given) == call_settings(given).rate == Rate(7, 1_000, 5_000, 3)
+    rules = registry_settings(given).rules
+    assert (rules.item_bytes, rules.images) == (77_000, True)
+    assert not registry_settings(load(None, {})).rules.images
+
+
+def test_openai_names_the_models_and_lowers_the_tier_of_requests() -> None:
+    """By what the configuration calls them, without the place where they lie; a role that is not there is not named."""
+    given = load(
+        None,
+        {
+            "CHORALE_WORKERS__LLM__MODEL": "/srv/models/big.gguf",
+            "CHORALE_WORKERS__ASR__MODEL": "org/whisper",
+            "CHORALE_WORKERS__SPEECH": "null",
+            "CHORALE_SERVER__BATCH_TIER": "silver",
+            "CHORALE_HTTP__MAX_AUDIO_S": "60",
+        },
+    )
+    clock = MonotonicClock()
+    dispatcher = Dispatcher(FakeWorkers(), clock)
+    made = openai(given, dispatcher, clock)
+    assert made.models == {"asr": "org/whisper", "understand": "minilm_onnx", "llm": "big.gguf"}
+    assert made.limits == HttpLimits(26_214_400, 60.0)
+    with made.errands.open(Principal("acme", Tier.PLATINUM)) as errand:
+        assert errand.tier is Tier.SILVER
+    made.close()

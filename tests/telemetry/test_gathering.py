@@ -3,6 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from orchestrator.observability.instrument import NO_TURN
 from orchestrator.observability.traceparent import TraceParent
 from orchestrator.telemetry.gathering import Bundle, Gathering
 from tests.telemetry.records import job, turn
@@ -61,6 +62,16 @@ def test_gathering_too_many_open_turns_let_the_oldest_go() -> None:
     early = gathering.job(job(turn=3))
     assert early is not None
     assert early.number == 1
+
+
+def test_gathering_keeps_nothing_of_a_request() -> None:
+    """No turn will end it: its jobs are told of at once, and take nobody's place."""
+    gathering = Gathering(most_turns=1)
+    assert gathering.job(job()) is None
+    for _ in range(3):
+        one = job(session_id="http_1", turn=NO_TURN)
+        assert gathering.job(one) == Bundle("http_1", NO_TURN, None, (one,), None)
+    assert gathering.turn(turn()).jobs == (job(),)
 
 
 def test_gathering_gives_the_rest_at_the_end() -> None:

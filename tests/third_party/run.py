@@ -11,6 +11,7 @@ speech recognition and voice are real there too. Exit codes: 0 all passed, 1 one
 
 import argparse
 import asyncio
+import base64
 import json
 import os
 import sys
@@ -22,11 +23,13 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import numpy as np
+from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
 from rich.console import Console
 from rich.table import Table
 
 from modalities.adapters.registry import build
 from modalities.audio.resample import Resampler
+from orchestrator.transports.rpc.v1 import chorale_pb2 as pb
 from tests.real.serving import ROOT, serving
 from tests.third_party.certificate import self_signed
 from tests.third_party.tap import Tap
@@ -36,7 +39,7 @@ ENVIRONMENTS = ROOT / ".venv-clients"
 QUESTION = "What is the capital of France?"
 _RATE_HZ = 24_000
 
-SCRIPTED = frozenset({"tool", "interrupt"})
+SCRIPTED = frozenset({"tool", "interrupt", "chat"})
 SCRIPT: Mapping[str, object] = {
     "replies": {
         "story": " ".join(f"The king went to town number {n} and sang a song." for n in range(1, 40))
@@ -48,12 +51,14 @@ SCRIPT: Mapping[str, object] = {
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """One program with one client; its task's path follows `command`. `tls`: it connects in no other way."""
+    """One program with one client; its task's path follows `command`. `tls`: it connects in no other way. `tapped`:
+    what it is told can be read along on the line; gRPC-Web cannot."""
 
     name: str
     command: tuple[str, ...]
     scenarios: tuple[str, ...]
     tls: bool = False
+    tapped: bool = True
 
 
 def _python(environment: str, module: str) -> tuple[str, ...]:
@@ -65,13 +70,18 @@ def _node(script: str) -> tuple[str, ...]:
 
 
 _ALL = ("text", "audio", "tool", "interrupt", "again", "odd")
+_REQUESTS = ("chat", "speech", "embed")
+"""Without a session: the OpenAI HTTP API."""
+
+SCENARIOS = (*_ALL, *_REQUESTS)
 CLIENTS = (
-    Client("openai", _python("agents", "openai_python"), _ALL),
+    Client("openai", _python("agents", "openai_python"), SCENARIOS),
     Client("openai-agents", _python("agents", "agents_python"), _ALL),
     Client("pipecat", _python("pipecat", "pipecat_client"), _ALL),
     Client("livekit", _python("livekit", "livekit_client"), _ALL),
-    Client("openai-js", _node("openai.mjs"), _ALL, tls=True),
+    Client("openai-js", _node("openai.mjs"), SCENARIOS, tls=True),
     Client("openai-agents-js", _node("agents.mjs"), _ALL),
+    Client("connect-web", _node("connect.mjs"), _ALL, tapped=False),
 )
 """By what they are called on the command line."""
 
@@ -102,7 +112,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         }
         real_url = servers.enter_context(serving(Path(folder) / "real.log"))
         scripted_url = servers.enter_context(serving(Path(folder) / "scripted.log", scripted))
-        urls = {name: scripted_url if name in SCRIPTED else real_url for name in _ALL}
+        urls = {name: scripted_url if name in SCRIPTED else real_url for name in SCENARIOS}
         for client in chosen:
             wanted = [s for s in client.scenarios if not options.scenario or s in options.scenario]
             print(f"{client.name}: {', '.join(wanted)}", file=sys.stderr)
@@ -121,7 +131,9 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     names = [client.name for client in CLIENTS]
     parser.add_argument("--client", action="append", choices=names, help="only this one; may be repeated")
-    parser.add_argument("--scenario", action="append", choices=_ALL, help="only this one; may be repeated")
+    parser.add_argument(
+        "--scenario", action="append", choices=SCENARIOS, help="only this one; may be repeated"
+    )
     parser.add_argument("--json", metavar="FILE", help="write the results as JSON")
     parser.add_argument(
         "--limit", metavar="SECONDS", type=float, default=180.0, help="for one scenario (180)"
@@ -154,27 +166,40 @@ async def _run(
     taps = {name: Tap(int(urls[name].rsplit(":", 1)[1]), tls=context) for name in scenarios}
     scheme = "https" if client.tls else "http"
     lines = {name: f"{scheme}://127.0.0.1:{await tap.open()}/v1" for name, tap in taps.items()}
+    if not client.tapped:
+        lines = {name: urls[name] for name in scenarios}
     report, task = folder / f"{client.name}.jsonl", folder / f"{client.name}.json"
     report.touch()
-    task.write_text(
-        json.dumps({"scenarios": lines, "question": str(question), "report": str(report), "limit_s": limit_s})
-    )
+    asked = {"scenarios": lines, "question": str(question), "report": str(report), "limit_s": limit_s}
+    task.write_text(json.dumps({**asked, "descriptors": _descriptors()}))
     ended = await _program(client, task, certificate, limit_s * len(scenarios) + 60)
     for tap in taps.values():
         await tap.close()
     reported = {line["scenario"]: line for line in map(json.loads, report.read_text().splitlines())}
     missing = {"ok": False, "detail": f"nothing was reported; {ended}"}
-    return [_judged(client.name, name, reported.get(name, missing), taps[name]) for name in scenarios]
+    return [
+        _judged(client.name, name, reported.get(name, missing), taps[name] if client.tapped else None)
+        for name in scenarios
+    ]
 
 
-def _judged(client: str, scenario: str, line: Mapping[str, object], tap: Tap) -> Result:
+def _descriptors() -> str:
+    """Returns what clients without generated code know the service by, in base64."""
+    file = FileDescriptorProto()
+    pb.DESCRIPTOR.CopyToProto(file)
+    return base64.b64encode(FileDescriptorSet(file=[file]).SerializeToString()).decode()
+
+
+def _judged(client: str, scenario: str, line: Mapping[str, object], tap: Tap | None) -> Result:
     """What the client says of itself, and whether what it was told was right."""
     fields = {key: value for key, value in line.items() if key != "scenario"}
     result = Result(client, scenario, **fields)  # type: ignore[arg-type]  # as `stage.play` wrote it
+    if tap is None:
+        return result
     if tap.faults:
         result.ok = False
         result.detail = " | ".join([*tap.faults[:3], result.detail])
-    elif result.ok and not tap.count("response.done"):
+    elif result.ok and scenario not in _REQUESTS and not tap.count("response.done"):
         result.ok, result.detail = False, "the server never answered on this line"
     return result
 
@@ -208,11 +233,11 @@ async def _program(client: Client, task: Path, certificate: Path | None, limit_s
 
 def _show(results: Sequence[Result]) -> None:
     console = Console(width=None if sys.stdout.isatty() else 160)
-    table = Table("client", *_ALL, "versions")
+    table = Table("client", *SCENARIOS, "versions")
     for client in CLIENTS:
         own = {result.scenario: result for result in results if result.client == client.name}
         if own:
-            cells = [_cell(own[name]) if name in own else "" for name in _ALL]
+            cells = [_cell(own[name]) if name in own else "" for name in SCENARIOS]
             versions = next((result.versions for result in own.values() if result.versions), {})
             table.add_row(
                 client.name, *cells, ", ".join(f"{name} {number}" for name, number in versions.items())

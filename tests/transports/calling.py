@@ -26,6 +26,7 @@ from orchestrator.clients.peer import new_peer
 from orchestrator.peers import close_peer
 from orchestrator.sessions.links import SessionRequest
 from orchestrator.transports.call import CallSettings
+from orchestrator.transports.rejoining import Back
 from orchestrator.transports.rtp_order import SoundCodec
 from orchestrator.transports.sound_codecs import SoundEncoder, new_encoder
 from orchestrator.transports.tracks import FRAME_SAMPLES, RATE_HZ
@@ -162,10 +163,11 @@ class Switchboard:
         codecs: tuple[str, ...] = ("opus",),
         channel: bool = True,
         request: SessionRequest = REQUEST,
+        back: Back | None = None,
     ) -> Caller:
         """Calls and waits until it is connected."""
         caller, sdp = await self.offer(microphone, direction, codecs, channel)
-        caller.call_id, caller.answer = await self.door.answer(sdp, request)
+        caller.call_id, caller.answer = await self.door.answer(sdp, request, back)
         await caller.peer.setRemoteDescription(RTCSessionDescription(caller.answer, "answer"))
         await caller.connected()
         return caller

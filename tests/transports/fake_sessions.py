@@ -5,13 +5,21 @@ import asyncio
 import msgspec
 
 from modalities.ports import Pcm
-from orchestrator.errors import Overloaded, SessionClosed
-from orchestrator.ids import random_id
-from orchestrator.sessions.links import Link, LinkKind, LogEntry, LoggedAudio, LoggedEvent, SessionRequest
+from orchestrator.errors import Overloaded, SessionClosed, WireError
+from orchestrator.ids import event_tag, random_id, session_secret
+from orchestrator.sessions.links import (
+    Link,
+    LinkKind,
+    LogEntry,
+    LoggedAudio,
+    LoggedEvent,
+    SessionPort,
+    SessionRequest,
+)
 from orchestrator.transports import partial
 from orchestrator.wire import codec, update
 from orchestrator.wire.client import AnyClientEvent, UpdateSession
-from orchestrator.wire.server import SessionCreated
+from orchestrator.wire.server import Gap, SessionCreated
 from orchestrator.wire.session import Session
 
 DEFAULTS = Session(id="", model="default-model", expires_at=0)
@@ -42,8 +50,8 @@ class FakeSession:
     """Logs what the test logs, remembers what the door submits."""
 
     def __init__(self, request: SessionRequest, kind: LinkKind) -> None:
-        self.id = random_id("sess")
-        self.secret = random_id("secret")
+        self.id = request.session_id or random_id("sess")
+        self.secret = session_secret()
         self.request = request
         self.kind = kind
         self.view = update.initial(self.id, request.model, 0, DEFAULTS, request.initial)
@@ -51,6 +59,7 @@ class FakeSession:
         self.links: dict[str, Link] = {}
         self.submitted: list[AnyClientEvent] = []
         self.ages_us: list[int] = []
+        self.answers: tuple[bytes, ...] = ()
         self.refused: list[tuple[Exception, str | None]] = []
         self.room = asyncio.Event()
         self.room.set()
@@ -58,14 +67,21 @@ class FakeSession:
         self.log: dict[int, LogEntry] = {}
         self.last = 0
         self.first = 1
+        self.spoken: dict[str, int] = {}
         self.ended: str | None = None
 
-    def attach(self, link: Link) -> int:
+    def attach(self, link: Link, after: int | None = None) -> int:
         if self.ended:
             raise SessionClosed("The session has ended.")
+        if after is not None and not 0 <= after <= self.last:
+            raise WireError("invalid_value", "There is no such event in this session yet.", "after")
         self.links[link.id] = link
         link.tell(codec.encode(SessionCreated(self.view), random_id("event")))
-        return self.last
+        if after is None:
+            return self.last
+        if after < self.first - 1:
+            link.tell(codec.encode(Gap(after, self.first), random_id("event")))
+        return max(after, self.first - 1)
 
     def detach(self, link_id: str) -> None:
         self.links.pop(link_id, None)
@@ -80,6 +96,11 @@ class FakeSession:
         self.submitted.append(event)
         async with self.came:
             self.came.notify_all()
+
+    async def perform(self, event: AnyClientEvent, age_us: int = 0) -> tuple[bytes, ...]:
+        """Remembers the event; answers what `answers` says."""
+        await self.submit("", event, age_us)
+        return self.answers
 
     def refuse(self, link_id: str, error: Exception, event_id: str | None) -> None:
         self.refused.append((error, event_id))
@@ -99,15 +120,21 @@ class FakeSession:
         """Logs an entry (a string becomes an event of that type) and wakes every link."""
         self.last += 1
         if isinstance(entry, str):
-            entry = LoggedEvent(msgspec.json.encode({"event_id": f"event_{self.last}", "type": entry}))
+            entry = LoggedEvent(msgspec.json.encode({"event_id": self.event_id(self.last), "type": entry}))
         self.log[self.last] = entry
         for link in self.links.values():
             link.wake()
 
-    def speak(self, pcm: bytes, item_id: str = "item_1") -> None:
+    def event_id(self, number: int) -> str:
+        return f"event_{event_tag(self.id)}_{number}"
+
+    def speak(self, pcm: bytes, item_id: str = "item_1", last: bool = False) -> None:
         """Logs a piece of sound."""
+        start = self.spoken.get(item_id, 0)
+        self.spoken[item_id] = start + len(pcm) // 2
+        audio_format = self.view.audio.output.format
         self.emit(
-            LoggedAudio(f"event_{self.last + 1}", "resp_1", item_id, 0, 0, pcm, self.view.audio.output.format)
+            LoggedAudio(self.event_id(self.last + 1), "resp_1", item_id, 0, 0, pcm, audio_format, start, last)
         )
 
     def drop_before(self, first: int) -> None:
@@ -142,9 +169,12 @@ class FakeDirectory:
         self.sessions.append(session)
         return session
 
-    def open_call(self, request: SessionRequest) -> tuple[str, FakeSession]:
-        session = self.open(request, LinkKind.CALL)
-        call_id = random_id("rtc")
+    def open_call(
+        self, request: SessionRequest, session: SessionPort | None = None
+    ) -> tuple[str, FakeSession]:
+        session = self.open(request, LinkKind.CALL) if session is None else session
+        assert isinstance(session, FakeSession)
+        call_id = random_id(session.id.replace("sess_", "rtc_") if session.request.session_id else "rtc")
         self.calls[call_id] = session
         return call_id, session
 
@@ -154,9 +184,10 @@ class FakeDirectory:
             raise SessionClosed("There is no such call.")
         return session
 
-    def by_id(self, session_id: str, secret: str) -> FakeSession:
+    def by_id(self, session_id: str, secret: str, tenant: str | None) -> FakeSession:
         for session in self.living:
-            if session.id == session_id and session.secret == secret:
+            mine = tenant in (None, session.request.tenant)
+            if session.id == session_id and session.secret == secret and mine:
                 return session
         raise SessionClosed("There is no such session.")
 

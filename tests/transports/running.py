@@ -21,9 +21,16 @@ from orchestrator.sessions.links import SessionRequest
 from orchestrator.transports.auth import Gate, KeyRing, SecretBook
 from orchestrator.transports.entrance import Entrance
 from orchestrator.transports.http import make_app
+from orchestrator.transports.openai_door import OpenAi
+from orchestrator.transports.pace import Rate
 from orchestrator.transports.page import read_page
+from orchestrator.transports.proxies import Proxies
+from orchestrator.transports.rejoining import Back
 from orchestrator.transports.routes import Doors, Metrics, ServiceCondition, WorkerCondition
+from orchestrator.transports.rpc.door import RpcDoor
 from orchestrator.transports.server import Server, ServerOptions, listen, make_server
+from orchestrator.transports.sessions_http import EventsDoor
+from orchestrator.transports.sse_link import StreamSettings
 from orchestrator.transports.websocket import WebSocketDoor
 from tests.transports.fake_sessions import DEFAULTS, FakeDirectory, FakeSession
 
@@ -35,13 +42,21 @@ class FakeCalls:
         self.directory = directory
         self.offers: list[str] = []
         self.error: Exception | None = None
+        self.returned: list[tuple[FakeSession, int | None]] = []
 
-    async def answer(self, offer_sdp: str, request: SessionRequest) -> tuple[str, str]:
+    async def answer(
+        self, offer_sdp: str, request: SessionRequest, back: Back | None = None
+    ) -> tuple[str, str]:
         if self.error is not None:
             raise self.error
         self.offers.append(offer_sdp)
-        call_id, _ = self.directory.open_call(request)
+        call_id, session = self.directory.open_call(request, None if back is None else back.session)
+        if back is not None:
+            self.returned.append((session, back.after))
         return call_id, "v=0\r\nanswer\r\n"
+
+    def session_of(self, call_id: str) -> FakeSession | None:
+        return self.directory.calls.get(call_id)
 
     async def hang_up(self, call_id: str, tenant: str) -> None:
         self.directory.end(self.directory.by_call(call_id, tenant), "hung up")
@@ -69,7 +84,9 @@ class House:
     readiness: FakeReadiness
     entrance: Entrance
     door: WebSocketDoor
+    events: EventsDoor
     app: ASGIApp
+    streams: RpcDoor
 
     def client(self, **headers: str) -> httpx.AsyncClient:
         """A client that needs no socket."""
@@ -88,16 +105,37 @@ def build(
     page: Path | None = None,
     metrics: Metrics | None = None,
     requests: Requests | None = None,
+    proxies: Proxies | None = None,
+    rate: Rate | None = None,
+    streams: StreamSettings | None = None,
+    openai: OpenAi | None = None,
 ) -> House:
     """Makes a house; without a ring everyone may come in."""
     clock = MonotonicClock()
     directory = FakeDirectory(capacity)
     calls, readiness = FakeCalls(directory), FakeReadiness()
     entrance = Entrance(Gate(ring, SecretBook(max_secrets)), origins, hosts, clock)
-    door = WebSocketDoor(directory, entrance, max_links)
-    doors = Doors(entrance, door, calls, readiness, DEFAULTS, 3_600, clock, metrics, requests)
+    door = WebSocketDoor(directory, entrance, max_links, rate)
+    rpc = RpcDoor(max_links)
+    events = EventsDoor(directory, entrance, max_links, streams)
+    doors = Doors(
+        entrance,
+        door,
+        calls,
+        readiness,
+        DEFAULTS,
+        3_600,
+        clock,
+        metrics,
+        requests,
+        directory,
+        proxies=proxies,
+        rpc=rpc,
+        events=events,
+        openai=openai,
+    )
     app = make_app(doors, read_page(page) if page else {})
-    return House(directory, calls, readiness, entrance, door, app)
+    return House(directory, calls, readiness, entrance, door, events, app, rpc)
 
 
 @dataclass
@@ -142,7 +180,8 @@ async def serving(house: House, options: ServerOptions | None = None) -> AsyncIt
     finally:
         server.should_exit = True
         await task
-    assert house.door.links == 0
+    async with asyncio.timeout(30):
+        await until(lambda: house.door.links == house.streams.links == house.events.links == 0)
 
 
 def against(

@@ -1,5 +1,7 @@
 """Keys, client secrets, and where a request carries them."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -30,8 +32,8 @@ def keyed(capacity: int = 100) -> Gate:
 
 def test_key_ring_finds_the_tenant_of_a_key() -> None:
     """Each key stands for its tenant, tier and pages; an unknown one for nobody."""
-    assert RING.find("sk-acme") is ACME
-    assert RING.find("sk-lab") is LAB
+    assert RING.find("sk-acme") == replace(ACME, key_id=digest_of("sk-acme").hex()[:12])
+    assert (RING.find("sk-lab") or ACME).tenant == "lab"
     assert RING.find("sk-acm") is None
     assert RING.origins == {"https://app.example.com"}
 
@@ -45,7 +47,7 @@ def test_key_ring_compares_every_key_in_constant_time(monkeypatch: pytest.Monkey
         return one == other
 
     monkeypatch.setattr("orchestrator.transports.auth.hmac.compare_digest", compare)
-    assert RING.find("sk-acme") is ACME
+    assert RING.find("sk-acme") == replace(ACME, key_id=digest_of("sk-acme").hex()[:12])
     assert len(compared) == len(RING)
 
 
@@ -76,7 +78,7 @@ def test_gate_without_keys_still_checks_client_secrets() -> None:
 def test_client_secret_stands_for_its_maker_until_it_expires() -> None:
     """Tenant, tier, pages and the session part come back, any number of times, and not one microsecond too long."""
     gate = keyed()
-    secret = gate.secrets.make(ACME, b"{}", 60, 5)
+    secret = gate.secrets.make(gate.admit("sk-acme", 0), b"{}", 60, 5)
     assert secret.value.startswith("ek_")
     assert secret.expires_us == 60 * US_PER_S + 5
     for _ in range(3):
@@ -92,17 +94,123 @@ def test_client_secret_stands_for_its_maker_until_it_expires() -> None:
         gate.admit(secret.value, secret.expires_us)
 
 
+def test_client_secret_dies_with_its_key_and_follows_its_changes() -> None:
+    """It is worth what its key is worth now: another tier, and nothing once the key has gone or expired."""
+    gate = keyed()
+    secret = gate.secrets.make(gate.admit("sk-acme", 0), None, 600, 0).value
+    slower = replace(ACME, tier=Tier.SILVER)
+    gate.replace(KeyRing([Key(digest_of("sk-acme"), slower, expires_us=100)]))
+    assert gate.admit(secret, 99).tier is Tier.SILVER
+    with pytest.raises(Unauthorized):
+        gate.admit(secret, 100)
+    gate.replace(KeyRing([Key(digest_of("sk-lab"), LAB)]))
+    with pytest.raises(Unauthorized):
+        gate.admit(secret, 0)
+
+
+@pytest.mark.parametrize("makers_ring", [RING, None])
+def test_client_secret_is_worth_nothing_where_keys_were_brought_in_or_given_up(
+    makers_ring: KeyRing | None,
+) -> None:
+    """A server with the same signing key, but once with keys and once without, takes no secret of its former life."""
+    signing_key = bytes(range(32))
+    before = Gate(makers_ring, SecretBook(10, signing_key))
+    after = Gate(None if makers_ring else RING, SecretBook(10, signing_key))
+    secret = before.secrets.make(before.admit("sk-acme", 0), None, 60, 0).value
+    assert before.admit(secret, 1).temporary
+    with pytest.raises(Unauthorized):
+        after.admit(secret, 1)
+
+
+def test_client_secret_outlives_the_process_but_not_without_its_session() -> None:
+    """With the same signing key a new book knows it again; one whose session part is lost is refused: the server's own
+    session in its place might allow more."""
+    signing_key = bytes(range(32))
+    made = Gate(RING, SecretBook(10, signing_key))
+    owner = made.admit("sk-lab", 0)
+    plain = made.secrets.make(owner, None, 60, 0).value
+    bound = made.secrets.make(owner, b'{"type":"realtime"}', 60, 0).value
+    once = made.secrets.make(owner, None, 60, 0, uses=1).value
+    later = Gate(RING, SecretBook(10, signing_key))
+    assert later.admit(plain, 1).tenant == "lab"
+    with pytest.raises(Unauthorized):
+        later.admit(bound, 1)
+    with pytest.raises(Unauthorized, match="has been used"):
+        later.use(later.admit(once, 1))
+    with pytest.raises(Unauthorized):
+        keyed().admit(plain, 1)
+
+
+def test_client_secret_begins_as_many_things_as_it_says() -> None:
+    """The last use is the last, one that came to nothing counts again, and one without a number has no end."""
+    gate = keyed()
+    owner = gate.admit("sk-lab", 0)
+    twice = gate.admit(gate.secrets.make(owner, None, 60, 0, uses=2).value, 1)
+    gate.use(twice)
+    gate.give_back(twice)
+    gate.use(twice)
+    gate.use(twice)
+    with pytest.raises(Unauthorized):
+        gate.use(twice)
+    endless = gate.admit(gate.secrets.make(owner, None, 60, 0).value, 1)
+    for _ in range(300):
+        gate.use(endless)
+    gate.use(owner)
+
+
+def test_key_that_has_expired_lets_nobody_in() -> None:
+    """To the microsecond; it is still compared like any other."""
+    gate = Gate(KeyRing([Key(digest_of("sk-acme"), ACME, expires_us=50)]), SecretBook(4))
+    assert gate.admit("sk-acme", 49).tenant == "acme"
+    with pytest.raises(Unauthorized):
+        gate.admit("sk-acme", 50)
+
+
+def test_gate_tells_once_which_keys_are_worth_nothing_any_more() -> None:
+    """Taken out, expired, or given to another tenant; one whose tier changed, or that is new, is not among them."""
+    names = ("sk-1", "sk-2", "sk-3", "sk-4")
+    kept, out, moved, ends = (Key(digest_of(name), LAB) for name in names)
+    gate = Gate(KeyRing([kept, out, moved, replace(ends, expires_us=10)]), SecretBook(4))
+    assert gate.gone(0) == frozenset()
+    assert gate.gone(9) == frozenset()
+    gate.replace(
+        KeyRing([
+            replace(kept, principal=replace(LAB, tier=Tier.GOLD)),
+            replace(moved, principal=ACME),
+            replace(ends, expires_us=10),
+            Key(digest_of("sk-5"), LAB),
+        ])
+    )  # fmt: skip
+    assert gate.gone(9) == {out.id, moved.id}
+    assert gate.gone(10) == {ends.id}
+    assert gate.gone(11) == frozenset()
+
+
 def test_secret_book_refuses_a_tenant_over_its_share_and_says_when_to_come_back() -> None:
-    """One tenant cannot fill the book for the others."""
+    """One tenant cannot fill the book for the others; what is kept already is kept for longer at no price."""
     book = SecretBook(8)
-    for _ in range(2):
-        book.make(ACME, None, 30, 0)
+    for number in range(2):
+        book.make(ACME, b"%d" % number, 30, 0)
+    book.make(ACME, b"1", 40, 0)
     with pytest.raises(Overloaded) as caught:
-        book.make(ACME, None, 30, 10 * US_PER_S)
+        book.make(ACME, b"3", 30, 10 * US_PER_S)
     assert caught.value.retry_after_s == 20
     assert book.refused == 1
-    book.make(LAB, None, 30, 10 * US_PER_S)
-    book.make(ACME, None, 30, 30 * US_PER_S)
+    with pytest.raises(Overloaded):
+        book.make(ACME, b"1", 30, 10 * US_PER_S, uses=1)
+    book.make(LAB, b"1", 30, 10 * US_PER_S)
+    book.make(ACME, b"3", 30, 30 * US_PER_S)
+    with pytest.raises(Overloaded):
+        book.make(ACME, b"4", 30, 30 * US_PER_S)
+    assert len(book) == 3
+
+
+def test_secret_book_that_refuses_keeps_nothing_of_it() -> None:
+    """A session and a number of uses take two places, or none."""
+    book = SecretBook(4)
+    with pytest.raises(Overloaded):
+        book.make(ACME, b"{}", 30, 0, uses=1)
+    assert len(book) == 0
 
 
 @given(st.lists(st.tuples(st.sampled_from("abcdefgh"), st.integers(1, 50), st.integers(0, 20)), max_size=60))
@@ -112,10 +220,11 @@ def test_secret_book_never_holds_more_than_its_capacity(makes: list[tuple[str, i
     now_us = 0
     living: dict[str, int] = {}
     waits_s: list[float] = []
-    for tenant, lifetime_s, pause_s in makes:
+    for number, (tenant, lifetime_s, pause_s) in enumerate(makes):
         now_us += pause_s * US_PER_S
+        initial = b"%d" % number
         try:
-            secret = book.make(Principal(tenant, Tier.GOLD), None, lifetime_s, now_us)
+            secret = book.make(Principal(tenant, Tier.GOLD), initial, lifetime_s, now_us)
         except Overloaded as refusal:
             waits_s.append(refusal.retry_after_s)
         else:

@@ -3,6 +3,8 @@
 import httpx
 import pytest
 
+from orchestrator.observability.instrument import RequestRecord
+from orchestrator.transports.proxies import Proxies
 from tests.transports.running import House, build
 from tests.transports.test_http import ACME, CALLS, LAB, OFFER, SDP, SECRETS, error_of, keyed, with_client
 
@@ -111,3 +113,33 @@ def test_log_names_a_path_as_it_came(caplog: pytest.LogCaptureFixture) -> None:
     forged, long = [record.getMessage() for record in caplog.records if "GET" in record.getMessage()]
     assert forged == "GET /%0a12:00:00%20error%20app:%20forged"
     assert len(long) < 300
+
+
+class Told:
+    """Remembers by which scheme requests came."""
+
+    def __init__(self) -> None:
+        self.schemes: list[str] = []
+
+    def began(self, method: str, scheme: str) -> None:
+        self.schemes.append(scheme)
+
+    def request(self, record: RequestRecord) -> None:
+        self.schemes.append(record.scheme)
+
+
+def test_log_and_telemetry_name_whom_a_known_proxy_names(caplog: pytest.LogCaptureFixture) -> None:
+    """The client's address and the scheme that it used, not the proxy's own; nobody else can choose them."""
+    headers = {"X-Forwarded-For": "203.0.113.7", "X-Forwarded-Proto": "https"}
+    for proxies, seen in ((Proxies(("127.0.0.1",)), ("203.0.113.7", "https")), (None, ("127.0.0.1", "http"))):
+        told = Told()
+
+        async def test(house: House, client: httpx.AsyncClient) -> None:
+            caplog.clear()
+            with caplog.at_level("INFO", logger="orchestrator.transports.border"):
+                await client.get("/v1/realtime", headers=headers)
+            (line,) = [one for one in caplog.records if one.name == "orchestrator.transports.border"]
+            assert getattr(line, "client") == seen[0]  # noqa: B023, B009 - called at once; set as `extra`
+            assert told.schemes == [seen[1]] * 2  # noqa: B023
+
+        with_client(test, lambda: build(hosts=("localhost",), proxies=proxies, requests=told))  # noqa: B023

@@ -10,8 +10,12 @@ from typing import Any
 
 import httpx
 import pytest
+import uvicorn
+from starlette.types import Receive, Scope, Send
+from uvicorn.server import ServerState
 
 from orchestrator.transports import bounded_requests
+from tests import virtual_time
 from tests.transports.running import Running, against, build, heard, until
 
 UPGRADE = (
@@ -239,3 +243,76 @@ def test_body_is_not_taken_for_a_head() -> None:
             assert huge.status_code == 413
 
     against(test)
+
+
+class _Line(asyncio.Transport):
+    """A client's line without a network."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.aborted = False
+        self.protocol: asyncio.BaseProtocol | None = None
+
+    def get_protocol(self) -> asyncio.BaseProtocol:
+        assert self.protocol is not None
+        return self.protocol
+
+    def is_closing(self) -> bool:
+        return self.aborted
+
+    def abort(self) -> None:
+        self.aborted = True
+
+    def close(self) -> None:
+        pass
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        pass
+
+    def pause_reading(self) -> None:
+        pass
+
+    def resume_reading(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("first_bytes", "bytes_a_second", "answers", "kept"),
+    [
+        (1, 20_000, False, True),
+        (1, 10_000, False, False),
+        (1_000_000, 10_000, False, False),
+        (1, 20_000, True, False),
+    ],
+)
+def test_body_may_take_as_long_as_it_comes_fast_enough(
+    first_bytes: int, bytes_a_second: int, answers: bool, kept: bool
+) -> None:
+    """A large file over a slow line is read for minutes; a trickle is not, whatever came before it, nor what has been
+    answered already."""
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        if answers:
+            await send({"type": "http.response.start", "status": 404, "headers": [(b"content-length", b"0")]})
+            await send({"type": "http.response.body"})
+        while (await receive()).get("more_body"):
+            pass
+
+    async def main() -> None:
+        config = uvicorn.Config(app, log_config=None, lifespan="off")
+        config.load()
+        client, line = bounded_requests.BoundedRequests(config, ServerState(), {}), _Line()
+        line.protocol = client
+        client.connection_made(line)
+        client.data_received(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9000000\r\n\r\n")
+        client.data_received(bytes(first_bytes))
+        for _ in range(100):
+            if line.aborted:
+                break
+            client.data_received(bytes(bytes_a_second))
+            await asyncio.sleep(1.0)
+        assert line.aborted is not kept
+        client.connection_lost(None)
+        await asyncio.gather(*client.tasks)
+
+    virtual_time.run(main())

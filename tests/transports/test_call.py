@@ -1,11 +1,15 @@
 """Sound of calls over real peers: heard where it was spoken, played as long as it is wanted."""
 
 import asyncio
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 
 from modalities.audio.g711 import decode_mulaw
+from orchestrator.peers import close_peer
+from orchestrator.sessions.links import Link
+from orchestrator.transports.rejoining import Back
 from orchestrator.transports.rtp_order import SoundCodec
 from tests.transports.calling import (
     Caller,
@@ -16,6 +20,7 @@ from tests.transports.calling import (
     tone,
     until,
 )
+from tests.transports.fake_sessions import FakeSession
 
 
 def test_sound_lies_where_it_was_spoken() -> None:
@@ -165,3 +170,62 @@ def audible_s(caller: Caller) -> float:
     samples = caller.earpiece.sound().samples.astype(int)
     blocks = samples[: len(samples) // 240 * 240].reshape(-1, 240)  # 5 ms
     return float((np.abs(blocks).max(axis=1) > 500).sum() * 0.005)
+
+
+@pytest.mark.parametrize("takes_over", [True, False])
+def test_sound_that_was_sent_to_a_client_that_is_gone_was_not_played(takes_over: bool) -> None:
+    """The client falls silent and the answer plays on to nobody: when another call takes over, or the line is given up,
+    the session is told that it was not played."""
+
+    async def main() -> None:
+        async with switchboard() as board:
+            caller = await board.dial(Script([None] * 10 + ["skip"] * 5_000))
+            await until(lambda: caller.microphone.sent > 50, "the silence")
+            told: list[int] = []
+            playout = board.session.link.playout
+            assert playout is not None
+            watch(board.session, lambda: told.append(playout.played_samples("resp_1")))
+            playout.play("resp_1", tone(5).tobytes())
+            await until(lambda: playout.played_samples("resp_1") > 24_000, "a second of the answer")
+            if takes_over:
+                await board.dial(back=Back(board.session, None))
+            else:
+                await close_peer(caller.peer)
+            await until(lambda: told, "the session to hear of it")
+            assert told[0] < 12_000
+
+    asyncio.run(main())
+
+
+def test_sound_that_was_sent_to_a_client_that_only_listens_was_played() -> None:
+    """One that never sent sound is believed to hear."""
+
+    async def main() -> None:
+        async with switchboard() as board:
+            listener = await board.dial(direction="recvonly")
+            told: list[int] = []
+            playout = board.session.link.playout
+            assert playout is not None
+            watch(board.session, lambda: told.append(playout.played_samples("resp_1")))
+            playout.play("resp_1", tone(5).tobytes())
+            await until(lambda: playout.played_samples("resp_1") > 24_000, "a second of the answer")
+            await close_peer(listener.peer)
+            await until(lambda: told, "the session to hear of it")
+            assert told[0] > 24_000
+
+    asyncio.run(main())
+
+
+def watch(session: FakeSession, tell: Callable[[], None]) -> None:
+    """Has `tell` called whenever a link comes to a session, or leaves it."""
+    attach, detach = session.attach, session.detach
+
+    def attached(link: Link, after: int | None = None) -> int:
+        tell()
+        return attach(link, after)
+
+    def detached(link_id: str) -> None:
+        tell()
+        detach(link_id)
+
+    session.attach, session.detach = attached, detached  # type: ignore[method-assign]

@@ -8,7 +8,8 @@ from aiortc import RTCSessionDescription
 
 from orchestrator.sessions.links import LoggedEvent
 from orchestrator.transports import call, call_link
-from orchestrator.transports.call import MAX_UNREAD
+from orchestrator.transports.call import MAX_UNREAD, CallSettings
+from orchestrator.transports.pace import Rate
 from orchestrator.wire.client import CreateResponse
 from tests.transports.calling import (
     REQUEST,
@@ -132,7 +133,8 @@ def test_an_event_longer_than_the_client_takes_is_cut_or_said_to_be_left_out() -
             instructions = {"id": "sess_1", "instructions": "Be kind. " * 900, "tools": [{"name": "f"}]}
             updated = {"type": "session.updated", "session": instructions}
             board.session.emit(LoggedEvent(json.dumps(updated).encode()))
-            board.session.emit(LoggedEvent(json.dumps({"type": "big", "delta": "x" * 3_000}).encode()))
+            big = {"event_id": "event_2", "type": "big", "delta": "x" * 3_000}
+            board.session.emit(LoggedEvent(json.dumps(big).encode()))
             board.session.emit("small")
             await until(lambda: "small" in caller.types(), "the event after it")
             assert caller.types()[-3:] == ["session.updated", "error", "small"]
@@ -140,6 +142,7 @@ def test_an_event_longer_than_the_client_takes_is_cut_or_said_to_be_left_out() -
             assert (shown["id"], shown["tools"]) == ("sess_1", [{"name": "f"}])
             assert shown["instructions"].startswith("Be kind. " * 100)
             assert caller.events[-2]["error"]["code"] == "event_too_big"
+            assert caller.events[-2]["event_id"] == "event_2"
 
     asyncio.run(main())
 
@@ -193,6 +196,21 @@ def test_a_flood_of_events_ends_the_call_and_not_the_server() -> None:
                 caller.send({"type": "response.create"})
             await until(lambda: board.door.calls == 0, "the call to end")
             board.session.room.set()
+
+    asyncio.run(main())
+
+
+def test_a_client_that_says_too_much_is_read_more_slowly_until_its_call_ends() -> None:
+    """A data channel cannot be told to wait: what comes too fast waits unread, and that is bounded."""
+
+    async def main() -> None:
+        settings = CallSettings(rate=Rate(events_per_s=20, bytes_per_s=1e9, burst_bytes=10**9, excess_s=1))
+        async with switchboard(settings) as board:
+            caller = await board.dial()
+            for _ in range(MAX_UNREAD + 100):
+                caller.send({"type": "response.create"})
+            await until(lambda: board.door.calls == 0, "the call to end")
+            assert 20 <= len(board.session.submitted) < MAX_UNREAD
 
     asyncio.run(main())
 

@@ -2,11 +2,16 @@
 
 import asyncio
 import json
+import tracemalloc
 
+import pytest
+from websockets.asyncio.client import ClientConnection
+from websockets.exceptions import ConnectionClosed
 from websockets.extensions.permessage_deflate import PerMessageDeflate
 from websockets.frames import Frame, Opcode
 
 from orchestrator.transports.compression import SHORTEST_BYTES, LongTextFactory
+from orchestrator.transports.server import MAX_MESSAGE_BYTES
 from tests.transports.running import Running, against, heard, open_session
 
 
@@ -47,5 +52,34 @@ def test_client_that_offers_compression_gets_long_events_whole() -> None:
             assert [(await heard(link))["type"] for _ in kinds] == kinds
             await link.send(json.dumps({"type": "response.create", "event_id": "x" * 500}))
             await asyncio.wait_for(session.wait_for(1), 30)
+
+    against(test)
+
+
+@pytest.mark.parametrize("fragments", [1, 8])
+def test_message_that_unpacks_to_too_much_ends_its_link_before_it_is_unpacked(fragments: int) -> None:
+    """Some hundred kilobytes that are a quarter of a gigabyte, or parts that are each within the bound: 1009, at the
+    cost of one message; the next link is served."""
+    part = b" " * (256 * 2**20 if fragments == 1 else MAX_MESSAGE_BYTES // 2)
+
+    async def answered(link: ClientConnection) -> None:
+        await link.send([part] * fragments if fragments > 1 else part, text=True)
+        await link.recv()
+
+    async def test(running: Running) -> None:
+        async with running.connect() as link:
+            await heard(link)
+            tracemalloc.start()
+            try:
+                with pytest.raises(ConnectionClosed) as closed:
+                    await answered(link)
+                peak = tracemalloc.get_traced_memory()[1]
+            finally:
+                tracemalloc.stop()
+            assert closed.value.rcvd is not None
+            assert closed.value.rcvd.code == 1009
+            assert peak < 6 * MAX_MESSAGE_BYTES
+        async with running.connect() as link:
+            await heard(link)
 
     against(test)

@@ -12,7 +12,6 @@ from orchestrator.errors import Overloaded, WireError, WorkerFailed
 from orchestrator.scheduling.job import Tier
 from orchestrator.transports.auth import MAX_INITIAL_BYTES, Key, KeyRing, Principal, digest_of
 from orchestrator.transports.border import MAX_BODY_BYTES
-from orchestrator.transports.routes import ServiceCondition, WorkerCondition
 from tests.transports.running import House, build
 
 RING = KeyRing(
@@ -279,55 +278,38 @@ def test_client_secret_cannot_make_another() -> None:
 
 
 def test_client_secrets_are_bounded_and_the_refusal_says_until_when() -> None:
-    """Over the tenant's share: 503 with Retry-After."""
+    """Over the tenant's share of sessions to be kept: 503 with Retry-After. One that is kept already costs no more,
+    nor does a secret without any."""
 
     async def test(house: House, client: httpx.AsyncClient) -> None:
-        await client.post(SECRETS)
-        answer = await client.post(SECRETS)
+        for _ in range(3):
+            kept = await client.post(SECRETS, json={"session": {"type": "realtime", "instructions": "one"}})
+            assert kept.status_code == 200
+            assert (await client.post(SECRETS)).status_code == 200
+        answer = await client.post(SECRETS, json={"session": {"type": "realtime", "instructions": "two"}})
         assert answer.status_code == 503
-        assert 590 <= int(answer.headers["Retry-After"]) <= 600
+        assert 1 <= int(answer.headers["Retry-After"]) <= 600
 
     with_client(test, lambda: build(max_secrets=4))
 
 
-def test_health_is_not_readiness() -> None:
-    """`/healthz` is fine as soon as the process runs; `/readyz` names each worker and why it is not ready."""
+def test_client_secret_for_one_use_begins_one_thing() -> None:
+    """A replay is 401; a call that did not come about is no use; what no number is, is refused by name."""
 
     async def test(house: House, client: httpx.AsyncClient) -> None:
-        house.readiness.workers = [
-            WorkerCondition("asr", "ready", True),
-            WorkerCondition("llm", "starting", False, "loading the model"),
-        ]
-        assert (await client.get("/healthz")).json() == {"status": "ok"}
-        waiting = await client.get("/readyz")
-        assert waiting.status_code == 503
-        assert waiting.json() == {
-            "ready": False,
-            "draining": False,
-            "service": {"level": 0, "degraded": False, "since_s": None},
-            "workers": [
-                {"name": "asr", "state": "ready", "ready": True, "reason": None},
-                {"name": "llm", "state": "starting", "ready": False, "reason": "loading the model"},
-            ],
-        }
-        house.readiness.workers = [
-            WorkerCondition("asr", "ready", True),
-            WorkerCondition("llm", "ready", True),
-        ]
-        assert (await client.get("/readyz")).status_code == 200
-        assert (await client.head("/readyz")).status_code == 200
-
-    with_client(test, keyed)
-
-
-def test_a_server_that_leaves_things_out_is_ready_and_says_so() -> None:
-    """Taking it out of a balancer would put its load on the others: operators read the level, balancers the status."""
-
-    async def test(house: House, client: httpx.AsyncClient) -> None:
-        house.readiness.served = ServiceCondition(3, True, 12.5)
-        answer = await client.get("/readyz")
-        assert answer.status_code == 200
-        assert answer.json()["service"] == {"level": 3, "degraded": True, "since_s": 12.5}
+        made = (await client.post(SECRETS, json={"chorale": {"uses": 1}}, headers=LAB)).json()
+        bearer = {**SDP, "Authorization": f"Bearer {made['value']}"}
+        house.calls.error = Overloaded("all calls are taken", 1.0)
+        assert (await client.post(CALLS, content=OFFER, headers=bearer)).status_code == 503
+        house.calls.error = None
+        first = await client.post(CALLS, content=OFFER, headers=bearer)
+        assert first.status_code == 201
+        replayed = await client.post(CALLS, content=OFFER, headers=bearer)
+        assert (replayed.status_code, error_of(replayed)["code"]) == (401, "invalid_api_key")
+        assert (await client.post(f"{first.headers['Location']}/hangup", headers=bearer)).status_code == 200
+        for uses in (0, 256, "many"):
+            wrong = await client.post(SECRETS, json={"chorale": {"uses": uses}}, headers=LAB)
+            assert (wrong.status_code, error_of(wrong)["param"]) == (400, "chorale.uses")
 
     with_client(test, keyed)
 
@@ -369,3 +351,21 @@ def test_wrong_addresses_and_methods_are_errors_in_the_same_shape(
         assert (answer.status_code, error_of(answer)["code"]) == (status, code)
 
     with_client(test, build)
+
+
+def test_description_of_the_api_is_openapi() -> None:
+    """Every route but the page's, each once; no page that explores it, and nothing secret in it."""
+
+    async def test(house: House, client: httpx.AsyncClient) -> None:
+        described = (await client.get("/openapi.json")).json()
+        assert described["openapi"].startswith("3.1")
+        assert {CALLS, SECRETS, "/healthz", "/readyz"} <= set(described["paths"])
+        names = [one["operationId"] for path in described["paths"].values() for one in path.values()]
+        assert len(names) == len(set(names))
+        assert "healthz_healthz_get" in names
+        assert not any("head" in path for path in described["paths"].values())
+        assert "sk-" not in json.dumps(described)
+        for page in ("/docs", "/redoc"):
+            assert (await client.get(page)).status_code == 404
+
+    with_client(test, keyed)

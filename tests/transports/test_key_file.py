@@ -1,15 +1,18 @@
 """The key file is read whole, or refused with everything that is wrong with it and without showing a key."""
 
 import hashlib
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from orchestrator.clock import US_PER_S
 from orchestrator.errors import ConfigError
+from orchestrator.flow.tenants import BOUNDLESS
 from orchestrator.flow.token_limiter import Quota, Resource
 from orchestrator.scheduling.job import Tier
 from orchestrator.transports.auth import KeyRing
-from orchestrator.transports.key_file import read_key_file
+from orchestrator.transports.key_file import read_key_file, read_signing_key
 
 ROOT = Path(__file__).parents[2]
 KEY = "sk-0123456789abcdef"
@@ -147,6 +150,63 @@ def test_read_key_file_names_a_missing_file(tmp_path: Path) -> None:
     """A path that leads nowhere is said as such."""
     with pytest.raises(ConfigError, match="cannot be read"):
         read_key_file(tmp_path / "keys.yaml")
+
+
+def test_read_key_file_takes_places_and_expiry(tmp_path: Path) -> None:
+    """How many sessions and links a tenant may have, and when a key ends: a day is its beginning, in UTC."""
+    ring = read(
+        f"keys:\n- {{key: {KEY}1, tenant: a, sessions: 2, links: 3, expires: 2130-01-31}}\n"
+        f"- {{key: {KEY}2, tenant: b, expires: 2130-01-31T02:00:00+02:00}}\n"
+        f"- {{key: {KEY}3, tenant: b, expires: '2130-01-31T00:00:00Z'}}\n"
+        f"- {{key: {KEY}4, tenant: c}}\n",
+        tmp_path,
+    )
+    ends_us = int(datetime(2130, 1, 31, tzinfo=UTC).timestamp()) * US_PER_S
+    assert [key.expires_us for key in ring.keys] == [ends_us, ends_us, ends_us, None]
+    first = ring.find(f"{KEY}1", ends_us - 1)
+    assert first is not None
+    assert (first.allowance.sessions, first.allowance.links) == (2, 3)
+    assert ring.find(f"{KEY}1", ends_us) is None
+    assert ring.keys[3].principal.allowance == BOUNDLESS
+    assert ring.in_clear == 4
+
+
+def test_read_key_file_names_faults_of_places_and_expiry(tmp_path: Path) -> None:
+    """Numbers that are none, times that are none, and a tenant whose keys disagree."""
+    text = refused(
+        f"keys:\n- {{key: {KEY}1, tenant: a, sessions: 0, links: many, expires: soon}}\n"
+        f"- {{key: {KEY}2, tenant: b, sessions: true, expires: 7}}\n"
+        f"- {{key: {KEY}3, tenant: c, sessions: 1}}\n"
+        f"- {{key: {KEY}4, tenant: c, sessions: 2}}\n",
+        tmp_path,
+    )
+    for fault in (
+        "keys.0.sessions: expected a whole number from 1",
+        "keys.0.links: expected a whole number from 1",
+        "keys.0.expires: expected a day or a time",
+        "keys.1.sessions: expected a whole number",
+        "keys.1.expires: expected a day or a time",
+        "the limits of c are not the same",
+    ):
+        assert fault in text
+
+
+@pytest.mark.parametrize("text", ["keys:\n- {expires: 2130-13-45}", "keys: " + "[" * 5_000, "\x00"])
+def test_read_key_file_refuses_what_breaks_its_reader(text: str, tmp_path: Path) -> None:
+    """A day that no calendar has, or brackets without end: no YAML, and no crash."""
+    assert "YAML" in refused(text, tmp_path)
+
+
+def test_read_signing_key_wants_32_bytes(tmp_path: Path) -> None:
+    """One that is short or not there is refused by name, and says how to make one."""
+    file = tmp_path / "secret"
+    with pytest.raises(ConfigError, match="cannot be read"):
+        read_signing_key(file)
+    file.write_bytes(bytes(31))
+    with pytest.raises(ConfigError, match=r"31 bytes.*urandom"):
+        read_signing_key(file)
+    file.write_bytes(bytes(32))
+    assert read_signing_key(file) == bytes(32)
 
 
 def test_read_key_file_refuses_a_quota_that_fits_no_reply(tmp_path: Path) -> None:

@@ -53,6 +53,24 @@ def test_page_is_asked_for_each_time_and_mostly_not_sent(folder: Path) -> None:
     assert (changed.status_code, changed.text) == (200, "let a = 2;")
 
 
+def test_page_is_sent_packed_to_who_takes_that(folder: Path) -> None:
+    """The same file by the same tag, weak where the bytes are others; asked for again with that it is not sent."""
+    text = "let a = 1;\n" * 500
+    (folder / "app.js").write_text(text)
+    plain = get(folder, "/web/app.js", **{"Accept-Encoding": "identity"})
+    assert (plain.text, "Content-Encoding" in plain.headers) == (text, False)
+    for accepted in ("br", "zstd", "gzip"):
+        packed = get(folder, "/web/app.js", **{"Accept-Encoding": accepted})
+        assert packed.headers["Content-Encoding"] == accepted
+        assert int(packed.headers["Content-Length"]) < 200
+        assert packed.text == text
+        assert packed.headers["ETag"] == f"W/{plain.headers['ETag']}"
+        assert packed.headers["Vary"] == plain.headers["Vary"] == "Accept-Encoding"
+        again = get(folder, "/web/app.js", **{"If-None-Match": packed.headers["ETag"]})
+        assert again.status_code == 304
+    assert read_page(folder, packs=False)["/web/app.js"].packed == {}
+
+
 def test_page_may_run_only_what_this_server_delivers(folder: Path) -> None:
     """No foreign script, no inline script, no framing; the microphone is for this page alone."""
     headers = get(folder, "/").headers

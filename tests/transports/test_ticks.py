@@ -12,14 +12,13 @@ from av import AudioFrame
 from modalities.audio import g711
 from modalities.audio.resample import Resampler
 from modalities.ports import Pcm
-from orchestrator.sessions.links import LoggedAudio
 from orchestrator.transports.inlet import Inlet
 from orchestrator.transports.outlet import Outlet
 from orchestrator.transports.rtp_order import SoundCodec
 from orchestrator.transports.sound_codecs import G711Encoder, To16k
 from orchestrator.transports.tracks import FRAME_BYTES
 from orchestrator.wire.session import PCM, AudioFormat
-from tests.transports.test_outlet import ALAW, MULAW, done, sound_of
+from tests.transports.test_outlet import ALAW, MULAW, NOTHING, Log, sound_of
 
 LEAST_DB = -60.0
 
@@ -97,13 +96,11 @@ def test_sound_to_a_websocket_in_g711_has_no_ticks(audio_format: AudioFormat) ->
     """F-S1: pieces of 20 ms, and of 2 samples that give nothing by themselves, are to the bit what one piece gives."""
 
     def sent(pieces: list[Pcm]) -> bytes:
-        outlet, events = Outlet(), []
-        for number, piece in enumerate(pieces, 1):
-            sound = piece.astype("<i2").tobytes()
-            events += outlet.encode(
-                LoggedAudio(f"event_{number}", "resp_1", "item_1", 0, 0, sound, audio_format)
-            )
-        return sound_of([*events, *outlet.before(done(len(pieces) + 1))])
+        log = Log()
+        for piece in pieces:
+            log.speak(piece, audio_format)
+        log.speak(NOTHING, audio_format, last=True)
+        return sound_of(log.heard(Outlet(log.read)))
 
     whole = sent([sine(24_000)])
     assert sent(chunks(sine(24_000), 24_000)) == whole

@@ -10,6 +10,7 @@ from orchestrator.transports.tracks import (
     FRAME_BYTES,
     FRAME_SAMPLES,
     FRAME_US,
+    KEPT_FRAMES,
     MAX_RESPONSES,
     Due,
     Pacer,
@@ -237,3 +238,31 @@ def test_a_sender_that_rested_owes_nothing() -> None:
 def test_a_frame_is_20_ms_of_24_khz() -> None:
     """The constants agree with each other."""
     assert (FRAME_US, FRAME_SAMPLES, FRAME_BYTES) == (20_000, 480, 960)
+
+
+@given(st.lists(st.integers(1, 2_000), min_size=1, max_size=8), st.integers(0, 20), st.integers(0, 20))
+def test_what_is_unplayed_counts_as_it_did_then(pieces: list[int], taken: int, since: int) -> None:
+    """Frames that went out after a time leave no trace in the counts; those before do."""
+    queue = PlayoutQueue(limit_s=10)
+    for number, samples in enumerate(pieces):
+        queue.play(f"r{number}", sound(samples))
+        queue.finish(f"r{number}")
+    counts = []
+    for at in range(1, taken + 1):
+        queue.take(at)
+        counts.append([queue.played_samples(f"r{number}") for number in range(len(pieces))])
+    queue.unplay(since)
+    expected = ([[0] * len(pieces), *counts])[min(since, taken)]
+    assert [queue.played_samples(f"r{number}") for number in range(len(pieces))] == expected
+
+
+def test_unplaying_goes_no_further_back_than_is_remembered() -> None:
+    """Ten seconds of frames with sound; silence is not remembered and costs none of that."""
+    queue = PlayoutQueue(limit_s=100)
+    queue.play("a", sound(FRAME_SAMPLES * (KEPT_FRAMES + 5)))
+    for at in range(KEPT_FRAMES + 5):
+        queue.take(at + 1)
+    for at in range(KEPT_FRAMES):
+        queue.take(KEPT_FRAMES + 6 + at)
+    queue.unplay(0)
+    assert queue.played_samples("a") == FRAME_SAMPLES * 5

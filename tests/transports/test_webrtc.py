@@ -3,6 +3,7 @@
 import asyncio
 import random
 import re
+from dataclasses import replace
 
 import pytest
 from aiortc import RTCPeerConnection, RTCSessionDescription
@@ -11,10 +12,15 @@ from orchestrator.errors import ChoraleError, Overloaded, SessionClosed, WireErr
 from orchestrator.peers import close_peer
 from orchestrator.sessions.links import LinkKind
 from orchestrator.transports.call import CallSettings
+from orchestrator.transports.rejoining import Back
 from tests.transports.calling import (
     REQUEST,
+    Script,
     Switchboard,
+    frames_of,
+    loud_extents,
     switchboard,
+    tone,
     until,
 )
 
@@ -67,6 +73,65 @@ def test_a_client_that_hangs_up_leaves_its_session_its_grace() -> None:
     asyncio.run(main())
 
 
+def test_a_client_that_comes_back_reads_on_and_is_heard_where_the_stream_is() -> None:
+    """Another call to the same session: `session.created`, then what it missed on its data channel; its sound lies
+    behind that of the call before, which is gone."""
+
+    async def main() -> None:
+        async with switchboard() as board:
+            first = await board.dial(Script(frames_of(tone(0.4))))
+            await until(lambda: board.session.intake.position >= 0.4 * 16_000, "the sound")
+            await close_peer(first.peer)
+            await until(lambda: board.door.calls == 0, "the call to be gone")
+            for number in range(1, 6):
+                board.session.emit(f"number.{number}")
+            heard = board.session.intake.position
+            back = await board.dial(Script(frames_of(tone(0.4))), back=Back(board.session, 2))
+            await until(lambda: len(back.events) == 4, "what it missed")
+            assert back.types() == ["session.created", "number.3", "number.4", "number.5"]
+            await until(lambda: board.session.intake.position >= heard + 0.4 * 16_000, "its sound")
+            starts = [start for start, _ in loud_extents(board.session)]
+            assert starts[-1] * 16_000 >= heard
+            assert board.directory.calls[back.call_id] is board.session
+
+    asyncio.run(main())
+
+
+def test_calls_that_come_back_to_one_session_are_answered_one_at_a_time() -> None:
+    """However many offers name it, one is being answered, and it takes the place of the one before: no number of them
+    opens more sockets."""
+
+    async def main() -> None:
+        async with switchboard() as board:
+            await board.dial()
+            offers = [await board.offer() for _ in range(4)]
+            answers = await asyncio.gather(
+                *(board.door.answer(sdp, REQUEST, Back(board.session, None)) for _, sdp in offers),
+                return_exceptions=True,
+            )
+            assert [type(answer) for answer in answers] == [tuple, Overloaded, Overloaded, Overloaded]
+            back = await board.dial(back=Back(board.session, None))
+            assert back.call_id in board.directory.calls
+
+    asyncio.run(main())
+
+
+def test_a_call_that_fails_to_come_back_leaves_its_session() -> None:
+    """The session is not the new call's: an offer that leads nowhere, or cannot be answered, ends nothing."""
+
+    async def main() -> None:
+        async with switchboard(CallSettings(ice_timeout_s=0.5)) as board:
+            await board.dial()
+            _, sdp = await board.offer()
+            await board.door.answer(sdp, REQUEST, Back(board.session, None))
+            await until(lambda: board.door.calls == 1, "the offer to expire")
+            with pytest.raises(WireError):
+                await board.door.answer("v=0", REQUEST, Back(board.session, None))
+            assert board.session.ended is None
+
+    asyncio.run(main())
+
+
 def test_an_offer_that_never_connects_gives_its_place_back() -> None:
     """After `ice_timeout_s` the session ends and the sockets close (F-C4): two places, ten rounds of real calls and
     offers that lead nowhere."""
@@ -82,6 +147,32 @@ def test_an_offer_that_never_connects_gives_its_place_back() -> None:
                 await board.door.hang_up(caller.call_id, "tenant")
                 await until(lambda: not board.directory.living, "both places")
             assert board.door.calls == 0
+
+    asyncio.run(main())
+
+
+def test_calls_that_are_being_connected_are_bounded() -> None:
+    """Of one tenant a quarter, of all together the bound; a refused one opens no session and no socket, a connected one
+    takes no place, and one that ends gives its own back. Without keys everybody is one tenant."""
+
+    async def main() -> None:
+        mine, other = replace(REQUEST, key_id="key1"), replace(REQUEST, tenant="other", key_id="key2")
+        async with switchboard(CallSettings(max_connecting=4), capacity=100) as board:
+            _, sdp = await board.offer()
+            await board.dial(request=mine)
+            call_id, _ = await board.door.answer(sdp, mine)
+            with pytest.raises(Overloaded) as caught:
+                await board.door.answer(sdp, mine)
+            assert caught.value.is_tenant
+            await board.door.answer(sdp, other)
+            for _ in range(2):
+                await board.door.answer(sdp, REQUEST)
+            with pytest.raises(Overloaded) as caught:
+                await board.door.answer(sdp, replace(REQUEST, tenant="third", key_id="key3"))
+            assert not caught.value.is_tenant
+            assert len(board.directory.sessions) == 5
+            await board.door.hang_up(call_id, REQUEST.tenant)
+            await board.door.answer(sdp, replace(REQUEST, tenant="third", key_id="key3"))
 
     asyncio.run(main())
 

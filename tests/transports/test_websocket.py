@@ -188,7 +188,7 @@ def test_client_secret_brings_its_session() -> None:
         gate = running.house.entrance.gate
         owner = gate.admit("sk-lab", 0)
         secret = gate.secrets.make(
-            owner, b'{"type":"realtime","model":"m7","instructions":"be brief"}', 600, 10**15
+            owner, b'{"type":"realtime","model":"m7","instructions":"be brief"}', 600, 10**16
         )
         async with running.connect("", key=secret.value) as link:
             session = (await heard(link))["session"]

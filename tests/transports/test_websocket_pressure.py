@@ -105,7 +105,7 @@ def test_link_behind_retention_is_closed_and_its_session_lives(monkeypatch: pyte
                 session.speak(bytes(9_600))
                 count += 1
                 session.drop_before(session.last - 200)
-                assert (await heard(good))["event_id"] == f"event_{session.last}"
+                assert (await heard(good))["event_id"] == session.event_id(session.last)
             assert count > 200
             assert session.ended is None
             assert len(session.links) == 1
@@ -274,13 +274,15 @@ def test_events_over_a_megabyte_are_cut_or_replaced_by_an_error() -> None:
                 "instructions": "x" * 600_000,
                 "tools": [{"parameters": ["y" * 600_000]}],
             }
-            session.emit(LoggedEvent(json.dumps({"type": "session.updated", "session": shown}).encode()))
+            event = {"event_id": "event_1", "type": "session.updated", "session": shown}
+            session.emit(LoggedEvent(json.dumps(event).encode()))
             session.emit("x" * 2**20)
             session.emit("response.done")
             updated = await heard(link)
             assert (updated["type"], updated["session"]["id"]) == ("session.updated", "sess_1")
             error = await heard(link)
             assert (error["type"], error["error"]["code"]) == ("error", "event_too_big")
+            assert error["event_id"] == session.event_id(2)
             assert (await heard(link))["type"] == "response.done"
 
     against(test)

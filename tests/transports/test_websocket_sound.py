@@ -164,7 +164,7 @@ def test_link_sends_sound_as_base64_deltas() -> None:
             session.speak(b"\x01\x00\x02\x00")
             delta = await heard(link)
             assert delta == {
-                "event_id": "event_1",
+                "event_id": session.event_id(1),
                 "type": "response.output_audio.delta",
                 "response_id": "resp_1",
                 "item_id": "item_1",
@@ -189,6 +189,7 @@ def test_link_sends_g711_complete_before_the_sound_is_done() -> None:
             sound = sine(24_000).astype("<i2").tobytes()
             for start in range(0, len(sound), 9_600):
                 session.speak(sound[start : start + 9_600])
+            session.speak(b"", last=True)
             session.emit("response.output_audio.done")
             events: list[dict[str, Any]] = []
             while not events or events[-1]["type"] != "response.output_audio.done":

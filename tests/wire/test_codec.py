@@ -190,8 +190,8 @@ def test_decode_client_maps_the_part_types_of_the_beta_protocol() -> None:
     """`text` and `audio` parts take the side of their role, also inside a response's input."""
     says: dict[str, tuple[list[dict[str, str]], tuple[items.Part, ...]]] = {
         "user": (
-            [{"type": "text", "text": "a"}, {"type": "audio", "audio": "AA=="}],
-            (items.InputText("a"), items.InputAudio(audio="AA==")),
+            [{"type": "text", "text": "a"}, {"type": "audio", "audio": "AA==", "transcript": "e"}],
+            (items.InputText("a"), items.InputAudio("e", "AA==")),
         ),
         "assistant": (
             [{"type": "text", "text": "b"}, {"type": "audio", "transcript": "c"}],

@@ -92,10 +92,6 @@ def test_check_size_lets_only_sound_be_big() -> None:
             "item.content",
         ),
         (
-            {"type": "message", "role": "user", "content": [{"type": "input_image", "image_url": "%"}]},
-            "item.content",
-        ),
-        (
             {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "%"}]},
             "item.content",
         ),
@@ -108,7 +104,7 @@ def test_check_size_lets_only_sound_be_big() -> None:
     ],
 )
 def test_check_item_bounds_what_a_conversation_keeps(item: dict[str, object], param: str) -> None:
-    """Words, images and the assistant's sound, anything of an item that is kept, has at most 262,144 characters."""
+    """Words and the assistant's sound, anything of an item that is kept, has at most 262,144 characters."""
 
     def event(characters: int) -> str:
         text = json.dumps({"type": "conversation.item.create", "item": item})
@@ -152,3 +148,68 @@ def test_transcription_hints_are_bounded() -> None:
         with pytest.raises(WireError) as caught:
             update.initial("sess_1", None, 0, SERVER, json.dumps(part).encode())
         assert (caught.value.wire_code, caught.value.param) == ("invalid_value", path)
+
+
+PNG = "data:image/png;base64,"
+
+
+def image(url: str, **fields: str) -> str:
+    part = {"type": "input_image", "image_url": url, **fields}
+    item = {"type": "message", "role": "user", "content": [part]}
+    return json.dumps({"type": "conversation.item.create", "item": item})
+
+
+def test_check_item_takes_images_as_data_of_two_kinds_up_to_a_size() -> None:
+    """PNG and JPEG, 4 MiB of address; nothing that would have to be fetched, nothing else."""
+    codec.decode_client(image(PNG + "A" * (limits.MAX_IMAGE_CHARACTERS - len(PNG)), detail="high"))
+    codec.decode_client(image("data:image/jpeg;base64,AAAA"))
+    for url, field in (
+        (PNG + "A" * (limits.MAX_IMAGE_CHARACTERS - len(PNG) + 1), "image_url"),
+        ("https://example.com/a.png", "image_url"),
+        ("data:image/gif;base64,AAAA", "image_url"),
+        ("chorale:image:1", "image_url"),
+        ("", "image_url"),
+    ):
+        with pytest.raises(WireError) as caught:
+            codec.decode_client(image(url))
+        assert (caught.value.wire_code, caught.value.param) == ("invalid_value", f"item.content[0].{field}")
+    with pytest.raises(WireError) as caught:
+        codec.decode_client(image(PNG, detail="huge"))
+    assert caught.value.param == "item.content[0].detail"
+
+
+def test_check_item_bounds_the_images_of_an_item() -> None:
+    """Eight of one item."""
+    part = {"type": "input_image", "image_url": PNG + "AAAA"}
+    for images, fits in ((limits.MAX_IMAGES, True), (limits.MAX_IMAGES + 1, False)):
+        item = {"type": "message", "role": "user", "content": [part] * images}
+        event = json.dumps({"type": "conversation.item.create", "item": item})
+        if fits:
+            codec.decode_client(event)
+        else:
+            with pytest.raises(WireError, match="8 images"):
+                codec.decode_client(event)
+
+
+def test_check_params_refuses_images_and_sound_outside_of_items() -> None:
+    """What is in one response's input alone nobody would read: the error says what to do instead."""
+    for part in (
+        {"type": "input_image", "image_url": PNG + "AAAA"},
+        {"type": "input_audio", "audio": "AAAA"},
+        {"type": "input_audio", "audio": "AAAA", "transcript": None},
+    ):
+        item = {"type": "message", "role": "user", "content": [part]}
+        with pytest.raises(WireError, match="item_reference") as caught:
+            codec.decode_client(json.dumps({"type": "response.create", "response": {"input": [item]}}))
+        assert caught.value.param == "response.input[0].content[0].type"
+    known = {"type": "input_audio", "audio": "AAAA", "transcript": "Hello."}
+    item = {"type": "message", "role": "user", "content": [known]}
+    codec.decode_client(json.dumps({"type": "response.create", "response": {"input": [item]}}))
+
+
+def test_check_params_refuses_a_stored_prompt() -> None:
+    """As in a session; null is none."""
+    codec.decode_client('{"type": "response.create", "response": {"prompt": null}}')
+    with pytest.raises(WireError, match="keeps no prompts") as caught:
+        codec.decode_client('{"type": "response.create", "response": {"prompt": {"id": "pmpt_1"}}}')
+    assert caught.value.param == "response.prompt"

@@ -28,6 +28,7 @@ from orchestrator.wire.session import (
     AudioFormat,
     AudioInput,
     AudioOutput,
+    Extension,
     FunctionTool,
     NamedToolChoice,
     NoiseReduction,
@@ -117,12 +118,19 @@ EVENTS: tuple[server.ServerEvent, ...] = (
     server.ItemDeleted("i"),
     server.TranscriptionDelta("i", 0, "he"),
     server.TranscriptionCompleted("i", 0, "", server.DurationUsage(1.5)),
+    server.TranscriptionCompleted("i", 0, "", server.DurationUsage(1.5), None),
+    server.TranscriptionCompleted(
+        "i", 0, "a", server.DurationUsage(1.5), (server.LogProb("a", -0.5, (97,)),)
+    ),
     server.TranscriptionFailed("i", 0, server.ErrorBody("server_error", "m")),
     server.SpeechStarted("i", 0),
     server.SpeechStopped("i", 10),
     server.BufferCommitted("i", None),
     server.BufferCleared(),
     server.BufferTimedOut("i", 0, 6_000),
+    server.RateLimitsUpdated(
+        (server.RateLimit("requests", 1_000, 999, 60.0), server.RateLimit("tokens", 50_000, 0, 0.5))
+    ),
     server.ResponseCreated(RUNNING),
     *(server.ResponseDone(response) for response in ENDED),
     *(server.OutputItemAdded("r", 0, item) for item in ITEMS[3:6]),
@@ -190,3 +198,30 @@ def test_server_usage_of_a_response_names_every_count() -> None:
         "image_tokens": 0,
     }
     assert shown["output_token_details"] == {"text_tokens": 0, "audio_tokens": 0}
+
+
+@pytest.mark.parametrize("kind", [server.SessionCreated, server.SessionUpdated])
+def test_a_transcription_session_is_shown_without_what_responses_go_by(
+    kind: type[server.SessionCreated] | type[server.SessionUpdated],
+) -> None:
+    """No output, instructions or tools, which it will never have; a realtime session is shown whole."""
+    transcribing = replace(
+        FULL, type="transcription", object="realtime.transcription_session", chorale=Extension(True)
+    )
+    shown = json.loads(codec.encode(kind(transcribing), "event_1"))
+    assert (shown["event_id"], shown["type"]) == ("event_1", kind.__struct_config__.tag)
+    session = shown["session"]
+    assert session.keys() == {
+        "id",
+        "object",
+        "type",
+        "model",
+        "expires_at",
+        "include",
+        "audio",
+        "chorale",
+    }
+    assert session["audio"].keys() == {"input"}
+    assert session["audio"]["input"] == json.loads(codec.encode(kind(FULL), "e"))["session"]["audio"]["input"]
+    published.validate_python(shown)
+    assert "instructions" in json.loads(codec.encode(kind(FULL), "e"))["session"]

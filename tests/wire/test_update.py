@@ -78,12 +78,11 @@ def test_merge_replaces_the_listed_objects_as_wholes() -> None:
 
 
 def test_merge_null_turns_off_what_can_be_off() -> None:
-    """Null switches turn detection, transcription, noise reduction, tracing and prompt off."""
+    """Null switches turn detection, transcription, noise reduction and tracing off; prompt is never on."""
     on = merge(
         SESSION,
         {
             "tracing": "auto",
-            "prompt": {"id": "pmpt_1"},
             "audio": {
                 "input": {
                     "turn_detection": {"type": "semantic_vad"},
@@ -93,7 +92,7 @@ def test_merge_null_turns_off_what_can_be_off() -> None:
             },
         },
     )
-    assert (on.tracing, on.prompt) == (Raw(b'"auto"'), Raw(b'{"id":"pmpt_1"}'))
+    assert (on.tracing, on.prompt) == (Raw(b'"auto"'), None)
     off = merge(
         on,
         {
@@ -156,7 +155,6 @@ def test_merge_echoes_what_the_client_set_field_for_field() -> None:
             "retention_ratio": 0.8,
             "token_limits": {"post_instructions": 99},
         },
-        "prompt": {"id": "p", "variables": {"city": "Paris"}},
         "include": ["item.input_audio_transcription.logprobs"],
         "audio": {
             "input": {

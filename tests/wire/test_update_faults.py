@@ -95,3 +95,11 @@ def test_merge_fault_beside_valid_fields_refuses_all(partial: Json, fault: tuple
     """Nothing of an update with one fault in it is taken."""
     with pytest.raises(WireError):
         merge(SESSION, {**partial, **fault[0]})
+
+
+def test_merge_refuses_a_stored_prompt() -> None:
+    """There are none here, and a session without its instructions would not be what the client meant."""
+    with pytest.raises(WireError, match="keeps no prompts") as caught:
+        merge(SESSION, {"prompt": {"id": "pmpt_1"}})
+    assert (caught.value.wire_code, caught.value.param) == ("invalid_value", "session.prompt")
+    assert merge(SESSION, {"prompt": None}).prompt is None

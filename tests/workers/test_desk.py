@@ -5,7 +5,7 @@ from itertools import count
 
 import pytest
 
-from modalities.errors import EndpointFailed, ModalityError
+from modalities.errors import EndpointFailed, ModalityError, PromptTooLong
 from orchestrator.errors import InvalidState, Overloaded
 from orchestrator.scheduling.work import Failed, Report, Transcribed, Understand
 from orchestrator.workers.desk import MOST_TASKS, Desk, Tell, Wanted, attempt
@@ -239,3 +239,13 @@ def test_attempt_out_of_memory_ends_the_process() -> None:
 
     with pytest.raises(MemoryError):
         _attempt(do, Desk(batches=False), "a")
+
+
+def test_attempt_prompt_that_does_not_fit_is_the_clients_to_know() -> None:
+    """The one fault of an engine whose words are fit for a client: with a code of its own."""
+
+    def do(tasks: Sequence[Task], tell: Tell, wanted: Wanted) -> None:
+        raise PromptTooLong("The prompt has 9 tokens; 5 fit.")
+
+    (report,) = _attempt(do, Desk(batches=False), "a")
+    assert report == Failed("a", "context_length_exceeded", "The prompt has 9 tokens; 5 fit.")

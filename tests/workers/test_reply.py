@@ -7,6 +7,7 @@ import pytest
 from modalities.ports import (
     ChatMessage,
     Completion,
+    Image,
     Prompt,
     ReplyDelta,
     TextDelta,
@@ -16,6 +17,7 @@ from modalities.ports import (
 )
 from orchestrator.scheduling.work import (
     CallSpec,
+    Picture,
     PromptMessage,
     Replied,
     Reply,
@@ -126,3 +128,53 @@ def test_prompt_seed_is_the_job_s_own() -> None:
     assert prompt_of(HELLO, "job_7").seed == seeds[7]
     assert len(set(seeds)) == 100
     assert all(seed is not None and 0 <= seed < 2**31 for seed in seeds)
+
+
+def test_prompt_has_the_images_of_the_job() -> None:
+    """As data URIs, with the client's wish for detail; their names stay with the server."""
+    images = (Picture("chorale:image:1", "low", "data:image/png;base64,AA"),)
+    prompt = prompt_of(Reply((PromptMessage("user", "Look", images=images),)), "job")
+    assert prompt.messages == (
+        ChatMessage("user", "Look", images=(Image("data:image/png;base64,AA", "low"),)),
+    )
+
+
+def test_replier_ends_before_a_text_that_is_named() -> None:
+    """The stop and what follows are not told, whatever pieces they come in; the engine stops, and its counts are told
+    as of a reply that ended by itself."""
+    told: list[Report] = []
+    model = _Model(*(TextDelta(text) for text in ("one E", "N", "D two", "three")))
+    Replier(model).do([Task("j", Reply(HELLO.messages, stop=("END",)))], told.append, lambda _: True)
+    assert told == [ReplyText("j", "one "), Replied("j", "stop", 3, 2, 3)]
+
+
+def test_replier_tells_what_it_held_back() -> None:
+    """What only began like a stop is told with the end, or before a call."""
+    work = Reply(HELLO.messages, stop=("END",))
+    for more, finish in (((), "stop"), ((ToolCallDelta(0, "{}", "f", "c"),), "stop")):
+        told: list[Report] = []
+        Replier(_Model(TextDelta("one E"), *more)).do([Task("j", work)], told.append, lambda _: True)
+        assert told[:2] == [ReplyText("j", "one "), ReplyText("j", "E")]
+        assert isinstance(told[-1], Replied)
+        assert told[-1].finish_reason == finish
+
+
+def test_replier_that_is_cancelled_tells_no_rest() -> None:
+    """Nobody wants what was held back either."""
+    told: list[Report] = []
+    model = _Model(TextDelta("one E"), TextDelta("x"))
+    work = Reply(HELLO.messages, stop=("END",))
+    Replier(model).do([Task("j", work)], told.append, lambda _: model.steps < 2)
+    assert told == [ReplyText("j", "one "), Replied("j", "cancelled", 3, 2, 2)]
+
+
+@pytest.mark.parametrize(("seed", "expected"), [(7, 7), (0, 0), (-1, 0x7FFF_FFFF), (2**40 + 3, 3)])
+def test_prompt_seed_is_the_works_where_it_has_one(seed: int, expected: int) -> None:
+    """Whatever the job; it fits every engine's integer."""
+    assert {prompt_of(Reply(HELLO.messages, seed=seed), id).seed for id in "ab"} == {expected}
+
+
+def test_prompt_is_whole_where_the_work_says_so() -> None:
+    """A session's prompts may be shortened, as ever."""
+    assert prompt_of(Reply(HELLO.messages, whole=True), "j").whole
+    assert not prompt_of(HELLO, "j").whole

@@ -1,14 +1,27 @@
 """Understanding jobs become texts, findings become reports."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
+from modalities.adapters.scripted import ScriptedEmbedder
+from modalities.errors import PromptTooLong
 from modalities.ports import Slot, Understanding
-from orchestrator.scheduling.work import FactFound, Report, SlotFound, Speak, Understand, Understood
+from orchestrator.scheduling.work import (
+    Embed,
+    Embedded,
+    FactFound,
+    Report,
+    SlotFound,
+    Speak,
+    Understand,
+    Understood,
+)
 from orchestrator.workers.engines import load
 from orchestrator.workers.frames import Configure, Task
 from orchestrator.workers.understand import TextUnderstander, understood
@@ -95,3 +108,77 @@ def test_understood_tells_what_a_text_is_like() -> None:
     """Cosines cross as whole ten thousandths: the same on every processor from there on."""
     found = Understanding(np.array([1, 0], np.float32), likeness={"intent:d.go": 0.12346, "service:d": -0.5})
     assert understood("j", "go", found).likeness == {"intent:d.go": 1_235, "service:d": -5_000}
+
+
+class _Embedder:
+    """Vectors that tell how many texts came together, as a quantised network's do; a token is a letter."""
+
+    dimensions = 2
+    longest_text = 5
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        return np.array([[len(text), len(texts)] for text in texts], np.float32)
+
+    def count(self, texts: Sequence[str]) -> list[int]:
+        return [len(text) for text in texts]
+
+
+class _Embedding(_Understander):
+    def __init__(self) -> None:
+        self.embedder = _Embedder()
+
+
+def _embedded(texts: tuple[str, ...], understander: Any) -> list[Report]:
+    told: list[Report] = []
+    TextUnderstander(understander).do([Task("j", Embed(texts))], told.append, lambda _: True)
+    return told
+
+
+def test_embedded_vectors_are_the_models_own_whatever_their_company() -> None:
+    """Each text is embedded alone; the vectors are float32, little-endian, not whitened, and the tokens are counted."""
+    (report,) = _embedded(("abc", "de"), _Embedding())
+    assert isinstance(report, Embedded)
+    vectors = [np.frombuffer(vector, "<f4").tolist() for vector in report.vectors]
+    assert vectors == [[3.0, 1.0], [2.0, 1.0]]
+    assert report.tokens == 5
+
+
+def test_embedded_text_of_which_the_model_reads_a_part_is_refused() -> None:
+    """Six letters where five are read: told, not cut."""
+    with pytest.raises(PromptTooLong, match="6 tokens"):
+        _embedded(("abc", "abcdef"), _Embedding())
+
+
+def test_embedded_words_are_counted_where_tokens_cannot_be() -> None:
+    """An embedder that does not say how it reads still answers."""
+    understander = _Embedding()
+    understander.embedder = ScriptedEmbedder()  # type: ignore[assignment]  # another embedder
+    (report,) = _embedded(("one two", "three"), understander)
+    assert isinstance(report, Embedded)
+    assert report.tokens == 3
+
+
+def test_embedding_without_an_embedder_is_a_fault() -> None:
+    """An engine that has meanings and no vectors cannot be asked for these."""
+    with pytest.raises(TypeError):
+        _embedded(("a",), _Understander())
+
+
+def test_embedding_that_is_taken_back_tells_nothing() -> None:
+    """It stops before the next text."""
+    told: list[Report] = []
+    TextUnderstander(_Embedding()).do([Task("j", Embed(("a", "b")))], told.append, lambda _: False)
+    assert told == []
+
+
+def test_load_gives_an_understanding_worker_that_embeds() -> None:
+    """With examples and with a language model alike: the vectors are those of the configured embedder."""
+    model = {"language_model": {"engine": "scripted", "options": {}}}
+    wanted = ScriptedEmbedder().embed(["hello you"])[0].astype("<f4").tobytes()
+    for options in ({}, model):
+        told: list[Report] = []
+        craft = load(Configure("understand", "scripted", options, 1, 1, 0, 1.0, {}))
+        craft.do([Task("a", Embed(("hello you",)))], told.append, lambda _: True)
+        (report,) = told
+        assert isinstance(report, Embedded)
+        assert report.vectors == (wanted,)

@@ -11,6 +11,7 @@ import { leavesText, mayPass } from "./faults.js";
 import { TurnClock } from "./latency.js";
 import { Line } from "./line.js";
 import { Meters } from "./meters.js";
+import { NOWHERE, after, isKnown, ticketOf } from "./place.js";
 import { Socket } from "./socket.js";
 import { Sound } from "./sound.js";
 import { View } from "./view.js";
@@ -37,7 +38,7 @@ class App {
   #mode = null;
   #wanted = 0;
   #isGreeted = false;
-  #ticket = null;
+  #place = NOWHERE;
   #dismissed = null;
   #sound = new Sound(this.#at("sound"), { fault: (fault) => this.#show(fault) });
   #turn = new TurnClock();
@@ -114,13 +115,13 @@ class App {
     }
     this.#meters.start();
     this.#mode = "voice";
-    this.#ticket = null;
-    this.#line.dial((listener) => new Call(this.#endpoint, this.#sound.microphone, listener));
+    this.#place = NOWHERE;
+    this.#line.dial((listener) => new Call(this.#endpoint, this.#sound.microphone, listener, ticketOf(this.#place)));
   }
 
   #writeMode() {
     this.#mode = "text";
-    this.#line.dial((listener) => new Socket(this.#endpoint, listener, this.#ticket));
+    this.#line.dial((listener) => new Socket(this.#endpoint, listener, ticketOf(this.#place)));
   }
 
   #write() {
@@ -181,7 +182,8 @@ class App {
 
   #hangUp() {
     this.#wanted += 1;
-    this.#ticket = null;
+    this.#place = NOWHERE;
+    this.#endpoint.hangUpLost();
     this.#line.stop();
     this.#mode = null;
     this.#show(null);
@@ -281,11 +283,17 @@ class App {
     if (!document.hidden) {
       this.#turn.serverEvent(event.type, performance.now());
     }
+    if (isKnown(this.#place, event)) {
+      return;
+    }
+    const isBack = event.type === "session.created" && event.session?.id === this.#place.sessionId;
+    const isPlaced = this.#place.last !== null;
+    this.#place = after(this.#place, event);
     this.#take(event);
     if (event.type === "session.created") {
-      this.#greet();
-    } else if (event.type === "session.updated" && this.#mode === "text" && event.session?.chorale?.secret) {
-      this.#ticket = { sessionId: event.session.id, secret: event.session.chorale.secret };
+      this.#greet(isBack && isPlaced);
+    } else if (event.type === "chorale.gap") {
+      this.#askForMissed();
     } else if (event.type === "conversation.item.truncated") {
       this.#send({ type: "conversation.item.retrieve", item_id: event.item_id });
     } else if (event.type === "output_audio_buffer.started") {
@@ -298,16 +306,23 @@ class App {
     }
   }
 
-  /** Sets up a session, asks it for what was missed if it is an old one, and tells it what was typed meanwhile. */
-  #greet() {
+  /** Sets up a session, or goes on with one that sends by itself what was missed; tells it what was typed meanwhile. */
+  #greet(isBack) {
     const isText = this.#mode === "text";
     this.#isGreeted = true;
-    this.#send({ type: "session.update", session: isText ? { ...SESSION, output_modalities: ["text"] } : SESSION });
-    for (const item_id of missed(this.#conversation)) {
-      this.#send({ type: "conversation.item.retrieve", item_id });
+    if (!isBack) {
+      this.#send({ type: "session.update", session: isText ? { ...SESSION, output_modalities: ["text"] } : SESSION });
+      this.#askForMissed();
     }
     for (const entry of waiting(this.#conversation)) {
       this.#sendTyped(entry);
+    }
+  }
+
+  /** Asks for the end of what was cut off, where the server no longer has the events in between. */
+  #askForMissed() {
+    for (const item_id of missed(this.#conversation)) {
+      this.#send({ type: "conversation.item.retrieve", item_id });
     }
   }
 
@@ -315,6 +330,7 @@ class App {
     const hasLine = this.#line.state !== "idle";
     this.#closeMicrophone();
     if (!hasLine) {
+      this.#place = this.#mode === "voice" ? NOWHERE : this.#place; // writing begins a session of its own
       this.#mode = null;
     }
     if (leavesText(fault) && !hasLine) {

@@ -20,12 +20,17 @@ export class Call {
   #channel = null;
   #callId = null;
   #healing = null;
+  #ticket;
 
-  /** `microphone` stays the caller's: closing the call does not stop it. `listener` also has `sound(stream)`. */
-  constructor(endpoint, microphone, listener) {
+  /**
+   * `microphone` stays the caller's: closing the call does not stop it. `listener` also has `sound(stream)`. `ticket`
+   * names a session to come back to, if it still lives; null opens a new one.
+   */
+  constructor(endpoint, microphone, listener, ticket) {
     this.#endpoint = endpoint;
     this.#microphone = microphone;
     this.#listener = listener;
+    this.#ticket = ticket;
   }
 
   get isVoice() {
@@ -40,12 +45,15 @@ export class Call {
     try {
       const opened = this.#prepare(peer);
       await peer.setLocalDescription(await peer.createOffer());
-      const { answer, callId } = await this.#endpoint.call(peer.localDescription.sdp, signal);
+      const { answer, callId } = await this.#offer(peer.localDescription.sdp, signal);
       this.#callId = callId;
       signal.throwIfAborted();
       await peer.setRemoteDescription({ type: "answer", sdp: answer });
       await within(opened, CONNECT_TIMEOUT_MS, signal);
     } catch (error) {
+      if (this.#ticket !== null && !signal.aborted) {
+        this.#callId = null; // the session may yet be come back to
+      }
       this.close();
       signal.throwIfAborted();
       throw error instanceof LinkError ? error : new LinkError({ kind: "call-failed", detail: error.message });
@@ -76,6 +84,21 @@ export class Call {
       this.#endpoint.hangUp(this.#callId);
     }
     this.#channel = this.#peer = this.#callId = null;
+  }
+
+  /** Offers the call to the session that the ticket names, or, where that is gone, to a new one. */
+  async #offer(sdp, signal) {
+    if (this.#ticket !== null) {
+      try {
+        return await this.#endpoint.call(sdp, signal, this.#ticket);
+      } catch (error) {
+        if (!(error instanceof LinkError) || error.fault.kind !== "refused") {
+          throw error;
+        }
+        this.#ticket = null;
+      }
+    }
+    return this.#endpoint.call(sdp, signal);
   }
 
   /** Adds tracks and the channel; returns a promise of the channel being open. */
@@ -113,7 +136,10 @@ export class Call {
     };
   }
 
+  /** The server is not told: it holds the session for a while, for us to come back. */
   #lose(detail) {
+    this.#endpoint.lose(this.#callId);
+    this.#callId = null;
     this.close();
     this.#listener.lost({ kind: "call-lost", detail });
   }

@@ -24,6 +24,7 @@ export const EMPTY = Object.freeze({
   hearing: null,
   responseId: null,
   playing: false,
+  away: null,
 });
 
 const ENDED = "connection ended";
@@ -111,10 +112,13 @@ const RULES = {
 
 function sessionSeen(state, event, now) {
   const id = event.session?.id ?? null;
-  if (id === null || id === state.sessionId) {
+  if (id === null) {
     return state;
   }
-  const fresh = { ...state, sessionId: id, epoch: state.epoch + 1, hearing: null, responseId: null, playing: false };
+  if (id === state.sessionId) {
+    return state.away === null ? state : { ...state, ...state.away, away: null };
+  }
+  const fresh = { ...EMPTY, entries: state.entries, dropped: state.dropped, sessionId: id, epoch: state.epoch + 1 };
   const settled = state.entries.filter((entry) => entry.phase !== "waiting").map(settle);
   if (settled.length === 0) {
     return { ...fresh, entries: state.entries.map((entry) => ({ ...entry, epoch: fresh.epoch })) };
@@ -175,7 +179,7 @@ function transcriptDelta(state, event, now) {
   const known = find(state, event.item_id) !== undefined;
   const entry = entryOf(event.item_id, "user", state.epoch, now, { how: "spoken", placed: false });
   return change(known ? state : append(state, entry), event.item_id, (old) =>
-    old.phase === "open" ? grown(old, event.content_index, event.delta) : old,
+    reopened(old).phase === "open" ? grown(reopened(old), event.content_index, event.delta) : old,
   );
 }
 
@@ -202,7 +206,9 @@ function outputItemAdded(state, event, now) {
 }
 
 function answerDelta(state, event) {
-  return change(state, event.item_id, (entry) => grown(entry, event.content_index, event.delta, event.response_id));
+  return change(state, event.item_id, (entry) =>
+    grown(reopened(entry), event.content_index, event.delta, event.response_id),
+  );
 }
 
 function answerDone(state, event, text) {
@@ -251,9 +257,16 @@ function typed(state, event, now) {
   return append(state, { ...entry, parts: [event.text] });
 }
 
+/** The connection is gone. What was under way then is kept aside, for the session may be found again. */
 function ended(state) {
   const entries = state.entries.filter((entry) => !isUnheardPlaceholder(entry)).map(settle);
-  return { ...state, entries, hearing: null, responseId: null, playing: false };
+  const away = state.away ?? { responseId: state.responseId, playing: state.playing };
+  return { ...state, entries, hearing: null, responseId: null, playing: false, away };
+}
+
+/** More words come of what was taken for cut off. */
+function reopened(entry) {
+  return entry.mark === ENDED ? { ...entry, phase: "open", mark: null } : entry;
 }
 
 /** What is still open when its session is gone stays as it is, marked. */

@@ -11,6 +11,7 @@ const POST_TIMEOUT_MS = 15_000;
 export class Endpoint {
   #base;
   #store;
+  #lostCall = null;
 
   /** `store` keeps the key for this tab only (`sessionStorage`); it may be null where storage is blocked. */
   constructor(base, store) {
@@ -30,10 +31,16 @@ export class Endpoint {
     }
   }
 
-  /** Sends an offer; returns `{answer, callId}`. Throws `LinkError`. */
-  async call(sdp, signal) {
-    const response = await this.#post("v1/realtime/calls", sdp, "application/sdp", signal);
+  /** Sends an offer, to a new session or to the one that a `ticket` names; returns `{answer, callId}`. Throws `LinkError`. */
+  async call(sdp, signal, ticket = null) {
+    const path = ticket === null ? "v1/realtime/calls" : `v1/realtime/calls?${new URLSearchParams(placeOf(ticket))}`;
+    const headers = { "Content-Type": "application/sdp" };
+    if (ticket !== null) {
+      headers["Chorale-Session-Secret"] = ticket.secret;
+    }
+    const response = await this.#post(path, sdp, headers, signal);
     const callId = (response.headers.get("Location") ?? "").split("/").pop();
+    this.#lostCall = null;
     return { answer: await response.text(), callId };
   }
 
@@ -43,16 +50,35 @@ export class Endpoint {
     fetch(address, { method: "POST", headers: this.#headers(), keepalive: true }).catch(() => {});
   }
 
+  /** A call broke off. The server holds its session for a while. */
+  lose(callId) {
+    this.#lostCall = callId;
+  }
+
+  /** Ends the session of a call that broke off, where it was not come back to. */
+  hangUpLost() {
+    if (this.#lostCall !== null) {
+      this.hangUp(this.#lostCall);
+      this.#lostCall = null;
+    }
+  }
+
   /**
-   * Opens a WebSocket: to a new session, or with a `ticket` (`{sessionId, secret}`) to the one that it names. Throws
-   * `LinkError` where the key cannot travel in a subprotocol.
+   * Opens a WebSocket: to a new session, or with a `ticket` (`{sessionId, secret, last}`) to the one that it names, from
+   * the event behind the last one; the secret is in no address. Throws `LinkError` where the key cannot travel in a
+   * subprotocol.
    */
   socket(ticket = null) {
     const address = new URL("v1/realtime", this.#base);
-    const query = ticket === null ? { model: "default" } : { session_id: ticket.sessionId, secret: ticket.secret };
-    address.search = new URLSearchParams(query);
+    address.search = new URLSearchParams(ticket === null ? { model: "default" } : placeOf(ticket));
     address.protocol = address.protocol === "https:" ? "wss:" : "ws:";
-    const protocols = ["realtime", ...(this.key === "" ? [] : [`openai-insecure-api-key.${this.key}`])];
+    const protocols = ["realtime"];
+    if (this.key !== "") {
+      protocols.push(`openai-insecure-api-key.${this.key}`);
+    }
+    if (ticket !== null) {
+      protocols.push(`chorale-session-secret.${ticket.secret}`);
+    }
     try {
       return new WebSocket(address, protocols);
     } catch (error) {
@@ -82,12 +108,12 @@ export class Endpoint {
     return this.key === "" ? more : { ...more, Authorization: `Bearer ${this.key}` };
   }
 
-  async #post(path, body, type, signal) {
+  async #post(path, body, headers, signal) {
     let response;
     try {
       response = await fetch(new URL(path, this.#base), {
         method: "POST",
-        headers: this.#headers({ "Content-Type": type }),
+        headers: this.#headers(headers),
         body,
         signal: AbortSignal.any([signal, AbortSignal.timeout(POST_TIMEOUT_MS)]),
       });
@@ -101,6 +127,11 @@ export class Endpoint {
     }
     return response;
   }
+}
+
+function placeOf(ticket) {
+  const place = { session_id: ticket.sessionId };
+  return ticket.last === null ? place : { ...place, after: ticket.last };
 }
 
 function retryAfterMs(response) {

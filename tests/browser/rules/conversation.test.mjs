@@ -257,6 +257,32 @@ test("an answer that still goes on when its session is found again goes on here 
   assert.equal(shown(after([whole], lost))[1], "assistant/final: It is nine.");
 });
 
+test("an answer whose rest is sent on the way back is open again while its words come, and the same in the end", () => {
+  const item = { id: "a1", type: "message", role: "assistant", content: [], status: "in_progress" };
+  const begun = [
+    CREATED,
+    { type: "response.created", response: { id: "r1" } },
+    { type: "response.output_item.added", response_id: "r1", item },
+    { type: "output_audio_buffer.started", response_id: "r1" },
+    said("a1", "It is "),
+  ];
+  const rest = [
+    said("a1", "nine."),
+    done("a1", "assistant", [{ type: "output_audio", transcript: "It is nine." }]),
+    { type: "response.done", response: { id: "r1", status: "completed" } },
+    { type: "output_audio_buffer.stopped", response_id: "r1" },
+  ];
+  const away = after([...begun, { type: "page.ended" }, { type: "page.ended" }]);
+  assert.equal(isAnswering(away), false);
+  const back = after([CREATED], away);
+  assert.equal(isAnswering(back), true, "it still goes on, as far as the page knows");
+  assert.equal(shown(after(rest.slice(0, 1), back)).at(-1), "assistant/open: It is nine.");
+  const whole = after(rest, back);
+  assert.deepEqual(shown(whole), shown(after([...begun, ...rest])));
+  assert.equal(isAnswering(whole), false);
+  assert.equal(isAnswering(after([{ type: "session.created", session: { id: "sess_2" } }], away)), false);
+});
+
 test("an item that was added while the connection was gone comes in with its end", () => {
   const content = [{ type: "output_text", text: "It is nine." }];
   const state = after([CREATED, { ...done("a1", "assistant", content), previous_item_id: null }]);

@@ -14,6 +14,7 @@ import {
 } from "../../../orchestrator/transports/web/faults.js";
 import { TurnClock } from "../../../orchestrator/transports/web/latency.js";
 import { levelOf } from "../../../orchestrator/transports/web/levels.js";
+import { NOWHERE, after, isKnown, ticketOf } from "../../../orchestrator/transports/web/place.js";
 
 const run = (...events) => events.reduce(step, START);
 
@@ -179,4 +180,43 @@ test("a log line leaves out ids, sound and secrets, and keeps the rest", () => {
   const event = { type: "t", event_id: "e1", audio: "QUJD", session: { audio: { speed: 1 }, chorale: { secret: "s" } } };
   assert.equal(summary(event), '{"audio":"(sound)","session":{"audio":{"speed":1},"chorale":{"secret":"(secret)"}}}');
   assert.equal(summary({ type: "t", event_id: "e" }), "");
+});
+
+const created = (id) => ({ type: "session.created", event_id: `event_${id.slice(-12)}_p1`, session: { id } });
+const updated = (id, secret) => ({
+  type: "session.updated",
+  event_id: `event_${id.slice(-12)}_1`,
+  session: { id, chorale: { secret } },
+});
+const HERE = "sess_0123456789abcdefghij";
+
+test("a page knows where it stands: its session, the secret, the newest number", () => {
+  let place = NOWHERE;
+  assert.equal(ticketOf(place), null);
+  place = after(place, created(HERE));
+  assert.equal(ticketOf(place), null, "nothing to show yet");
+  place = after(place, updated(HERE, "rs_x"));
+  assert.deepEqual(ticketOf(place), { sessionId: HERE, secret: "rs_x", last: 1 });
+  place = after(place, { type: "t", event_id: "event_89abcdefghij_37" });
+  assert.equal(ticketOf(place).last, 37);
+  place = after(place, { type: "t", event_id: "event_89abcdefghij_12" });
+  assert.equal(ticketOf(place).last, 37, "it never goes back");
+});
+
+test("ids of private messages, of other sessions and of no form move nothing", () => {
+  const place = after(after(NOWHERE, created(HERE)), updated(HERE, "rs_x"));
+  for (const id of ["event_89abcdefghij_p9", "event_0000000000zz_9", "9", 9, undefined, "event_89abcdefghij_", "event_89abcdefghij_9x", "event_89abcdefghij_٣"]) {
+    assert.deepEqual(after(place, { type: "t", event_id: id }), place);
+    assert.equal(isKnown(place, { type: "t", event_id: id }), false);
+  }
+});
+
+test("a numbered event counts once, and a session's secret is not shown to another", () => {
+  const place = after(after(NOWHERE, created(HERE)), updated(HERE, "rs_x"));
+  assert.equal(isKnown(place, { type: "t", event_id: "event_89abcdefghij_1" }), true);
+  assert.equal(isKnown(place, { type: "t", event_id: "event_89abcdefghij_2" }), false);
+  assert.deepEqual(after(place, created(HERE)), place, "the same session goes on");
+  const other = after(place, created("sess_000000000000000000zz"));
+  assert.equal(ticketOf(other), null);
+  assert.equal(isKnown(other, { type: "t", event_id: "event_0000000000zz_1" }), false);
 });

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from modalities.adapters.llama_cpp import LlamaCpp, LlamaSettings
-from modalities.errors import AdapterUnavailable, ModalityError
+from modalities.errors import AdapterUnavailable, ModalityError, PromptTooLong
 from modalities.ports import (
     ChatMessage,
     Prompt,
@@ -297,3 +297,12 @@ def test_llama_tells_a_file_that_is_no_model(tmp_path: Path) -> None:
     broken.write_bytes(b"GGUF" + bytes(100))
     with pytest.raises(ModalityError, match=r"broken\.gguf"):
         LlamaCpp(LlamaSettings(path=str(broken), context=256, parallel=1, threads=1))
+
+
+def test_llama_prompt_that_is_to_stay_whole_is_refused_where_it_is_too_long(model: LlamaCpp) -> None:
+    """The same prompt is shortened where that is left to the engine; one that fits is answered either way."""
+    turns = tuple(ChatMessage("user", f"Tell me about number {n}.") for n in range(100))
+    with pytest.raises(PromptTooLong, match="tokens"):
+        model.generate(Prompt(turns, max_tokens=2, whole=True), lambda _: True)
+    assert model.generate(Prompt(turns, max_tokens=2), lambda _: True).output_tokens
+    assert model.generate(Prompt(turns[:2], max_tokens=2, whole=True), lambda _: True).output_tokens

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from modalities.adapters.openai_compatible import EndpointSettings, OpenAiCompatible
-from modalities.errors import EndpointFailed, ModalityError
-from modalities.ports import ChatMessage, Prompt, ReplyDelta, TextDelta, Tool, ToolCall, ToolCallDelta
+from modalities.errors import EndpointFailed, ModalityError, PromptTooLong
+from modalities.ports import ChatMessage, Image, Prompt, ReplyDelta, TextDelta, Tool, ToolCall, ToolCallDelta
 from tests.modalities.adapters.endpoint import Heard, StandInEndpoint, call_piece, chunk, counted
 
 HELLO = (ChatMessage("system", "Be brief."), ChatMessage("user", "Hello"))
@@ -74,6 +74,26 @@ def test_endpoint_is_asked_with_key_model_limits_and_seed(
     assert (body["model"], body["max_tokens"], body["temperature"], body["seed"]) == ("tiny", 7, 0.25, 5)
     assert "tools" not in body
     assert done.finish_reason == "length"
+
+
+def test_endpoint_gets_images_as_parts_of_a_message(
+    endpoint: StandInEndpoint, model: OpenAiCompatible
+) -> None:
+    """Words first, each image with its detail where one was given; words alone stay a plain text."""
+    endpoint.chunks = [chunk(finish="stop")]
+    images = (Image("data:image/png;base64,AA", "low"), Image("data:image/jpeg;base64,BB"))
+    messages = (ChatMessage("user", "Hi"), ChatMessage("user", "Look", images=images))
+    model.generate(Prompt((*messages, ChatMessage("user", images=images[1:]))), Heard().take)
+    parts = [
+        {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA", "detail": "low"}},
+        {"type": "image_url", "image_url": {"url": "data:image/jpeg;base64,BB"}},
+    ]
+    _, _, body = endpoint.requests[0]
+    assert [message["content"] for message in body["messages"]] == [
+        "Hi",
+        [{"type": "text", "text": "Look"}, *parts],
+        parts[1:],
+    ]
 
 
 def test_endpoint_address_is_not_logged(endpoint: StandInEndpoint, caplog: pytest.LogCaptureFixture) -> None:
@@ -221,6 +241,24 @@ def test_endpoint_refusal_is_told_without_the_key(
         model.generate(Prompt(HELLO), Heard().take)
     assert "s3cret" not in str(caught.value)
     assert caught.value.__cause__ is None
+    assert len(endpoint.requests) == 1
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        "This model's maximum context length is 8 tokens.",
+        "the request exceeds the available context size (exceed_context_size_error)",
+        "context_length_exceeded",
+    ],
+)
+def test_endpoint_prompt_that_does_not_fit_is_told_as_such(
+    endpoint: StandInEndpoint, model: OpenAiCompatible, told: str
+) -> None:
+    """Each server has its own words for it; the client hears ours, not the endpoint's."""
+    endpoint.refusals = [(400, {}, told)]
+    with pytest.raises(PromptTooLong, match="longer than the context"):
+        model.generate(Prompt(HELLO), Heard().take)
     assert len(endpoint.requests) == 1
 
 

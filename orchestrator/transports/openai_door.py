@@ -1,0 +1,174 @@
+"""The door of the OpenAI HTTP API: who may come in, what work is done for requests, and how answers are marked."""
+
+import asyncio
+import os
+import sys
+import threading
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, TypeVar, TypeVarTuple, Unpack
+
+import msgspec
+from fastapi import APIRouter, Request
+from fastapi.routing import APIRoute
+from pydantic import BaseModel, model_validator
+from starlette.responses import Response
+
+from orchestrator.clock import seconds
+from orchestrator.ids import random_id
+from orchestrator.scheduling.work import WorkKind
+from orchestrator.transports.auth import Principal
+from orchestrator.transports.border import BODY_LIMIT
+from orchestrator.transports.entrance import Entrance
+from orchestrator.transports.errand import Errands
+from orchestrator.transports.refusals import Refusal, ShuttingDown
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+
+MEDIA_THREADS = 2
+"""So many files of speech are written at one time; further ones wait."""
+
+MEDIA_NICENESS = 10
+
+MAX_TEXT_BYTES = 2**20
+"""The body of a request without a file."""
+
+REPLY_WITHIN_US = seconds(300)
+HEAR_WITHIN_US = seconds(300)
+SPEAK_WITHIN_US = seconds(120)
+EMBED_WITHIN_US = seconds(60)
+"""What waits longer for its turn, and is not done by then, fails with 504."""
+
+
+def _stand_behind() -> None:
+    """Lets a thread have what of the processor nobody else wants: who talks is not to hear that somebody else's file is
+    being written. Linux alone sets this by thread."""
+    if sys.platform == "linux":
+        thread = threading.get_native_id()
+        os.setpriority(os.PRIO_PROCESS, thread, max(MEDIA_NICENESS, os.getpriority(os.PRIO_PROCESS, thread)))
+
+
+@dataclass(frozen=True, slots=True)
+class HttpLimits:
+    """What a request may bring: a file of so many bytes, that lasts so long."""
+
+    max_upload_bytes: int = 26_214_400
+    max_audio_s: float = 3_600.0
+
+
+@dataclass(frozen=True, slots=True)
+class OpenAi:
+    """What the routes of this API share. `models` names the model of each kind of work that there is."""
+
+    errands: Errands
+    models: Mapping[WorkKind, str]
+    limits: HttpLimits = HttpLimits()
+    created_s: int = field(default_factory=lambda: int(time.time()))
+    media: ThreadPoolExecutor = field(
+        default_factory=lambda: ThreadPoolExecutor(MEDIA_THREADS, "media", initializer=_stand_behind)
+    )
+
+    def need(self, kind: WorkKind, what: str) -> None:
+        """Raises `Refusal` (404) where nobody does such work here."""
+        if kind not in self.models:
+            raise Refusal(404, "model_not_found", f"This server has no {what}.", "model")
+
+    async def in_thread(self, do: Callable[[Unpack[Ts]], T], *given: *Ts) -> T:
+        """Returns what `do` returns in one of the threads for media. Cancelling it leaves `do` to its end. Raises
+        `ShuttingDown`, and what `do` raises."""
+        try:
+            doing = asyncio.get_running_loop().run_in_executor(self.media, do, *given)
+        except RuntimeError:
+            raise ShuttingDown from None
+        return await doing
+
+    def close(self) -> None:
+        """Ends what is being done for requests, and takes no more; threads are left to the end of their piece."""
+        self.errands.close()
+        self.media.shutdown(wait=False)
+
+
+class Body(BaseModel):
+    """What a request's body is made of. JSON can write halves of characters and numbers of a thousand digits, which go
+    nowhere from here."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _is_text(cls, given: Any) -> Any:  # whatever JSON can say
+        try:
+            msgspec.json.encode(given)
+        except (UnicodeEncodeError, RecursionError, OverflowError):
+            raise ValueError("it holds what is no text, or no number") from None
+        return given
+
+
+class ErrorDetail(BaseModel):
+    """What went wrong."""
+
+    message: str
+    type: str
+    param: str | None
+    code: str | None
+
+
+class ErrorBody(BaseModel):
+    """Every error's body."""
+
+    error: ErrorDetail
+
+
+_WHY = {
+    400: "The request is wrong; `param` names the field.",
+    401: "The key is missing or wrong.",
+    403: "This key may not do that, or not on this page.",
+    404: "There is no such model here.",
+    413: "The body is too large.",
+    415: "The body is of a type that is not taken here.",
+    421: "The server is not known by this name.",
+    429: "The key's quota is used up; `Retry-After` says when to come back.",
+    500: "A fault of the server.",
+    503: "There is no room now, or the model has failed; `Retry-After` says when to come back.",
+    504: "The work was not done in time.",
+}
+ERRORS: dict[int | str, dict[str, Any]] = {
+    status: {"model": ErrorBody, "description": why} for status, why in _WHY.items()
+}
+
+
+def router(entrance: Entrance, body_bytes: int = MAX_TEXT_BYTES) -> APIRouter:
+    """Returns a router whose routes take bodies of `body_bytes` from who may come in: nothing of a body is read before
+    that is known. The principal stands in ``request.state.principal``."""
+
+    class Admitted(APIRoute):
+        def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+            return partial(_admitted, super().get_route_handler(), entrance, body_bytes)
+
+    return APIRouter(route_class=Admitted, responses=ERRORS, tags=["openai"])
+
+
+async def _admitted(
+    handle: Callable[[Request], Awaitable[Response]], entrance: Entrance, body_bytes: int, request: Request
+) -> Response:
+    began_s = time.monotonic()
+    request.state.principal = principal = entrance.admit(request.headers)
+    if principal.temporary:
+        raise Refusal(
+            403, "insufficient_permissions", "A client secret opens sessions only; use an API key here."
+        )
+    if entrance.is_closed:
+        raise ShuttingDown
+    request.scope[BODY_LIMIT] = body_bytes
+    response = await handle(request)
+    response.headers["x-request-id"] = random_id("req")
+    response.headers["openai-processing-ms"] = str(round((time.monotonic() - began_s) * 1_000))
+    return response
+
+
+def principal_of(request: Request) -> Principal:
+    """Returns who asks, on a route of `router`."""
+    principal: Principal = request.state.principal
+    return principal

@@ -1,0 +1,92 @@
+"""gRPC-Web and Connect on the HTTP port, for browsers and for programs without HTTP/2: the same service as gRPC's.
+
+Over HTTP/1.1 a request is complete before its answer begins: Converse takes what its client has to say up to then, and
+goes on answering. Browsers stream in one direction only anyway: they use Create, Watch and Send.
+"""
+
+import asyncio
+
+from fastapi import FastAPI
+from starlette.exceptions import HTTPException
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from orchestrator.errors import ChoraleError
+from orchestrator.sessions.links import SessionDirectory
+from orchestrator.transports.entrance import Entrance
+from orchestrator.transports.refusals import Refusal, refuse
+from orchestrator.transports.routes import Doors
+from orchestrator.transports.rpc.door import RpcDoor
+
+PATH = "/chorale.v1.Sessions/{method}"
+
+
+class ConnectDoor:
+    """An ASGI application that is made with its first request: nothing of Connect is imported before, which takes a
+    fifth of a second, and then in a thread."""
+
+    def __init__(self, door: RpcDoor, entrance: Entrance, directory: SessionDirectory) -> None:
+        self._door = door
+        self._entrance = entrance
+        self._directory = directory
+        self._app: ASGIApp | None = None
+        self._making = asyncio.Lock()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handles one request."""
+        try:
+            _check(scope)
+        except ChoraleError as error:
+            await refuse(error)(scope, receive, send)
+            return
+        app = self._app or await self._made()
+        await app(scope, _Body(receive), send)
+
+    async def _made(self) -> ASGIApp:
+        async with self._making:
+            if self._app is None:
+                self._app = await asyncio.to_thread(self._make)
+        return self._app
+
+    def _make(self) -> ASGIApp:
+        from orchestrator.transports.rpc.connect_service import application
+
+        return application(self._door, self._entrance, self._directory)
+
+
+class _Body:
+    """The body of a request; one that the border finds too large ends as an error of the protocol that is spoken."""
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive = receive
+
+    async def __call__(self) -> Message:
+        try:
+            return await self._receive()
+        except HTTPException as error:
+            from orchestrator.transports.rpc.connect_service import too_large
+
+            raise too_large(error.detail) from None
+
+
+def _check(scope: Scope) -> None:
+    """Raises `Refusal` on what Connect's library takes for a fault of the server."""
+    kind = b""
+    for name, value in scope["headers"]:
+        if not (name.isascii() and value.isascii()):
+            raise Refusal(400, "invalid_header", "Headers are ASCII.")
+        if name == b"content-type":
+            kind = value.lower()
+    if kind.startswith(b"application/grpc") and not kind.startswith(b"application/grpc-web"):
+        raise Refusal(
+            415,
+            "unsupported_media_type",
+            "gRPC itself is spoken on a port of its own (server.grpc); here it is gRPC-Web or Connect.",
+        )
+
+
+def register(app: FastAPI, doors: Doors) -> None:
+    """Adds the route of this file, where there are sessions to be opened."""
+    if doors.rpc is not None and doors.directory is not None:
+        door = ConnectDoor(doors.rpc, doors.entrance, doors.directory)
+        app.router.routes.append(Route(PATH, door, methods=["POST"]))

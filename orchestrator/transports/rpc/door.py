@@ -1,0 +1,100 @@
+"""The links of gRPC, gRPC-Web and Connect: how many there are, and how all of them end."""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from orchestrator.errors import Overloaded
+from orchestrator.transports.auth import Principal
+from orchestrator.transports.outbox import Closing
+from orchestrator.transports.pace import Rate
+
+SHUTTING_DOWN = Closing(1012, "The server is shutting down; connect again in a moment.")
+
+principal: ContextVar[Principal] = ContextVar("principal")
+"""Who calls; set for every call whose key was good."""
+
+_RETRY_AFTER_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class GrpcOptions:
+    """Where and how gRPC is spoken. `ping_s`: how often a silent connection is pinged, and how long it may take to
+    answer. With a certificate it is spoken over TLS."""
+
+    host: str = "127.0.0.1"
+    port: int = 0
+    ping_s: float = 20.0
+    certificate: Path | None = None
+    certificate_key: Path | None = None
+
+
+class OpenLink(Protocol):
+    """A link, as far as its door has to know it."""
+
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def told(self) -> tuple[int, int]:
+        """Private messages that wait: how many, and their bytes."""
+        ...
+
+    def close(self, code: int, reason: str) -> None: ...
+
+
+class RpcDoor:
+    """Knows every link: at most `max_links` at one time. Cheap to make: nothing of gRPC is imported for it."""
+
+    def __init__(self, max_links: int, rate: Rate | None = None) -> None:
+        """`rate`: what one stream may send."""
+        self._max_links = max_links
+        self.rate = rate or Rate()
+        self._links: dict[str, OpenLink] = {}
+        self._empty = asyncio.Event()
+        self._empty.set()
+
+    @property
+    def max_links(self) -> int:
+        return self._max_links
+
+    @property
+    def links(self) -> int:
+        """How many links are open."""
+        return len(self._links)
+
+    def told(self) -> tuple[int, int, int]:
+        """Returns the private messages that wait on all links: how many, and their bytes; none is ever dropped."""
+        sizes = [link.told for link in self._links.values()]
+        return sum(count for count, _ in sizes), sum(size for _, size in sizes), 0
+
+    def check_room(self) -> None:
+        """Raises `Overloaded` where no further link may come."""
+        if len(self._links) >= self._max_links:
+            raise Overloaded("too many connections are open", _RETRY_AFTER_S)
+
+    @contextmanager
+    def holding(self, link: OpenLink) -> Iterator[None]:
+        """Counts a link for the time of the block. Raises `Overloaded`."""
+        self.check_room()
+        self._links[link.id] = link
+        self._empty.clear()
+        try:
+            yield
+        finally:
+            del self._links[link.id]
+            if not self._links:
+                self._empty.set()
+
+    def close(self) -> None:
+        """Ends every link, after what it has yet to send: the server is going."""
+        for link in tuple(self._links.values()):
+            link.close(SHUTTING_DOWN.code, SHUTTING_DOWN.reason)
+
+    async def wait_empty(self) -> None:
+        """Returns once no link is open. Cancelling loses nothing."""
+        await self._empty.wait()

@@ -1,0 +1,187 @@
+"""What every call of the gRPC server passes: it is counted and logged, and its key is looked at."""
+
+import asyncio
+import inspect
+import logging
+import time
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from contextlib import aclosing, contextmanager
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from urllib.parse import unquote
+
+import grpc
+from starlette.datastructures import Headers
+
+from orchestrator.errors import ChoraleError
+from orchestrator.observability.instrument import RequestRecord, Requests
+from orchestrator.transports.auth import Principal
+from orchestrator.transports.entrance import Entrance
+from orchestrator.transports.proxies import Caller, Proxies, calling
+from orchestrator.transports.rpc.door import principal
+from orchestrator.transports.rpc.statuses import OK, http_status, status_of
+
+log = logging.getLogger(__name__)
+
+HEALTH = "/grpc.health.v1.Health/"
+
+# gRPC's own types leave open what a behaviour takes and gives: it depends on the method.
+Context = grpc.aio.ServicerContext[Any, Any]
+Behaviour = Callable[[Any, Context], Any]
+if TYPE_CHECKING:
+    Handler: TypeAlias = grpc.RpcMethodHandler[Any, Any]
+else:
+    Handler = grpc.RpcMethodHandler  # generic to type checkers only
+Continuation = Callable[[grpc.HandlerCallDetails], Awaitable[Handler]]
+
+
+def headers_of(metadata: Iterable[tuple[str, str | bytes]] | None) -> Mapping[str, str]:
+    """Returns metadata as headers: lower-case names to texts. Of several of a name the last one counts."""
+    return {name.lower(): value for name, value in metadata or () if isinstance(value, str)}
+
+
+def replaced(handler: Handler, behaviour: Behaviour) -> Handler:
+    """Returns a handler of the same kind that does something else. A behaviour of streams writes to its context."""
+    if handler.request_streaming:
+        make = (
+            grpc.stream_stream_rpc_method_handler
+            if handler.response_streaming
+            else grpc.stream_unary_rpc_method_handler
+        )
+    else:
+        make = (
+            grpc.unary_stream_rpc_method_handler
+            if handler.response_streaming
+            else grpc.unary_unary_rpc_method_handler
+        )
+    return make(behaviour, handler.request_deserializer, handler.response_serializer)
+
+
+def behaviour_of(handler: Handler) -> Behaviour:
+    """Returns what a handler does."""
+    found: Any = handler.stream_stream or handler.stream_unary or handler.unary_stream or handler.unary_unary
+    assert found is not None
+    return cast(Behaviour, found)  # the stubs know threaded servers' behaviours only
+
+
+async def carried_out(behaviour: Behaviour, request: object, context: Context) -> Any:
+    """Does what a handler does; messages that it gives one by one are sent as they come."""
+    produced = behaviour(request, context)
+    if not inspect.isasyncgen(produced):
+        return await produced
+    async with aclosing(produced) as messages:
+        async for message in messages:
+            await context.write(message)
+    return None
+
+
+def address_of(peer: str) -> str:
+    """Returns the address of gRPC's name for a peer (``ipv4:127.0.0.1:5000``, ``ipv6:%5B::1%5D:5000``); "" where it has
+    none."""
+    kind, _, rest = unquote(peer).partition(":")
+    if kind not in ("ipv4", "ipv6"):
+        return ""
+    return rest.rpartition(":")[0].strip("[]")
+
+
+def caller_of(context: Context, proxies: Proxies) -> Caller:
+    """Returns who calls: the peer, or whom a known proxy names."""
+    headers = headers_of(context.invocation_metadata())
+    raw = [(name.encode(), value.encode("ascii", "replace")) for name, value in headers.items()]
+    return proxies.caller_of(address_of(context.peer()), Headers(raw=raw))
+
+
+class Authenticating(grpc.aio.ServerInterceptor):
+    """Lets calls pass that bring a valid key, and says inside who calls (`proxies.caller`). How healthy the server is
+    may be asked without a key."""
+
+    def __init__(self, entrance: Entrance, proxies: Proxies) -> None:
+        self._entrance = entrance
+        self._proxies = proxies
+
+    async def intercept_service(  # type: ignore[override]  # the stubs forget that there may be no handler
+        self, continuation: Continuation, handler_call_details: grpc.HandlerCallDetails
+    ) -> Handler | None:
+        handler: Handler | None = await continuation(handler_call_details)
+        if handler is None or handler_call_details.method.startswith(HEALTH):
+            return handler
+        behaviour = behaviour_of(handler)
+
+        async def admitted(request: object, context: Context) -> Any:
+            with calling(caller_of(context, self._proxies)):
+                try:
+                    principal.set(self._admit(context))
+                except ChoraleError as error:
+                    status = status_of(error)
+                else:
+                    return await carried_out(behaviour, request, context)
+            return await context.abort(grpc.StatusCode[status.name], status.message, status.metadata)
+
+        return replaced(handler, admitted)
+
+    def _admit(self, context: Context) -> Principal:
+        """Returns who calls. Raises `ChoraleError`. The name that the server is called by does not matter: no page can
+        speak gRPC, whatever name it was given."""
+        self._entrance.check_host({"host": "localhost"})
+        return self._entrance.admit(headers_of(context.invocation_metadata()))
+
+
+class Telling(grpc.aio.ServerInterceptor):
+    """Tells telemetry of every call, as the HTTP border does of its requests, and writes a line of log: never of the
+    metadata, which holds keys, nor of what was said."""
+
+    def __init__(self, requests: Requests, scheme: str, proxies: Proxies) -> None:
+        self._requests = requests
+        self._scheme = scheme
+        self._proxies = proxies
+
+    async def intercept_service(  # type: ignore[override]
+        self, continuation: Continuation, handler_call_details: grpc.HandlerCallDetails
+    ) -> Handler | None:
+        handler: Handler | None = await continuation(handler_call_details)
+        if handler is None:
+            return None
+        behaviour, method = behaviour_of(handler), handler_call_details.method
+
+        async def told(request: object, context: Context) -> Any:
+            with self._told(method, context):
+                return await carried_out(behaviour, request, context)
+
+        return replaced(handler, told)
+
+    @contextmanager
+    def _told(self, method: str, context: Context) -> Iterator[None]:
+        began_s, status = time.monotonic(), OK
+        self._requests.began("POST", self._scheme)
+        try:
+            yield
+        except asyncio.CancelledError:
+            status = "CANCELLED"
+            raise
+        except BaseException:
+            code = context.code()
+            status = code.name if isinstance(code, grpc.StatusCode) and code.name != OK else "INTERNAL"
+            raise
+        finally:
+            duration_s = time.monotonic() - began_s
+            http = http_status(status)
+            self._requests.request(
+                RequestRecord(
+                    method="POST",
+                    route=method,
+                    status=http,
+                    duration_s=duration_s,
+                    scheme=self._scheme,
+                    version="2",
+                    error=status if http >= 500 else "",
+                )
+            )
+            log.log(
+                logging.DEBUG if method.startswith(HEALTH) else logging.INFO,
+                "%s",
+                method,
+                extra={
+                    "status": status,
+                    "ms": round(duration_s * 1_000, 1),
+                    "client": caller_of(context, self._proxies).address or context.peer(),
+                },
+            )

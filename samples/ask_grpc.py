@@ -1,0 +1,45 @@
+"""Asks a question over gRPC and prints the answer as it is written:
+
+CHORALE_SERVER__GRPC__PORT=50051 make run
+.venv/bin/python samples/ask_grpc.py "What is a chorale?"
+"""
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import grpc
+
+from orchestrator.transports.rpc.v1 import chorale_pb2 as pb
+from orchestrator.transports.rpc.v1 import chorale_pb2_grpc as pb_grpc
+
+ADDRESS = os.environ.get("CHORALE_GRPC", "127.0.0.1:50051")
+KEY = os.environ.get("CHORALE_API_KEY", "none")
+
+
+def said(question: str) -> Iterator[pb.ClientMessage]:
+    """All that the client has to say: it may stop speaking before it has heard anything."""
+    session = {"type": "realtime", "output_modalities": ["text"]}
+    yield pb.ClientMessage(open=pb.Open(model="chorale", session=json.dumps(session)))
+    part = {"type": "input_text", "text": question}
+    item = {"type": "message", "role": "user", "content": [part]}
+    for event in ({"type": "conversation.item.create", "item": item}, {"type": "response.create"}):
+        yield pb.ClientMessage(event=pb.Event(json=json.dumps(event)))
+
+
+def main(question: str) -> None:
+    with grpc.insecure_channel(ADDRESS) as channel:
+        sessions: Any = pb_grpc.SessionsStub(channel)  # type: ignore[no-untyped-call]  # generated without types
+        for message in sessions.Converse(said(question), metadata=[("authorization", f"Bearer {KEY}")]):
+            event = json.loads(message.event.json) if message.HasField("event") else {"type": None}
+            if event["type"] == "response.output_text.delta":
+                print(event["delta"], end="", flush=True)
+            elif event["type"] in ("response.done", "error"):
+                print()
+                return
+
+
+if __name__ == "__main__":
+    main(" ".join(sys.argv[1:]) or "What is a chorale?")

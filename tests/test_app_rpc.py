@@ -1,0 +1,111 @@
+"""gRPC and gRPC-Web in the whole server, with engines that are scripts."""
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+
+from orchestrator.app import Application, CannotListen
+from orchestrator.settings import load
+from orchestrator.transports.rpc.v1 import chorale_pb2 as pb
+from orchestrator.transports.rpc.v1 import chorale_pb2_grpc as pb_grpc
+from orchestrator.transports.server import listen
+from tests.test_app import SCRIPTED, certificate, free_port, readiness, running
+from tests.transports.rpc.calling import Conversation
+from tests.transports.rpc.connecting import calling
+from tests.transports.running import item, until
+
+GRPC = {"CHORALE_SERVER__GRPC__PORT": "0"}
+
+
+async def ready(application: Application, port: int) -> int:
+    """Waits until work is done; returns where gRPC is spoken."""
+    await readiness(port, lambda answer: answer.status_code == 200)
+    assert application.grpc_port is not None
+    return application.grpc_port
+
+
+def stub_of(channel: grpc.aio.Channel) -> Any:
+    return pb_grpc.SessionsStub(channel)  # type: ignore[no-untyped-call]  # generated
+
+
+async def spoken_reply(talk: Conversation) -> list[pb.ServerMessage]:
+    """Asks for a reply; returns all that is sent up to its end."""
+    await talk.say("conversation.item.create", item=item("hello there"))
+    await talk.say("response.create")
+    heard = []
+    while True:
+        heard.append(message := await talk.read())
+        if message.HasField("event") and json.loads(message.event.json)["type"] == "response.done":
+            return heard
+
+
+def test_application_answers_over_grpc_and_browsers_read_along() -> None:
+    """Every number comes once and in order, with the sound; who comes back, and who watches, gets the same bytes."""
+
+    async def test(application: Application, port: int) -> None:
+        address = f"127.0.0.1:{await ready(application, port)}"
+        async with grpc.aio.insecure_channel(address) as channel, calling(port, "gRPC-Web") as browser:
+            async with Conversation(stub_of(channel).Converse()) as talk:
+                opened = await talk.open(model="m")
+                heard = await spoken_reply(talk)
+            assert [one.number for one in heard] == list(range(1, len(heard) + 1))
+            assert any(one.speech.data for one in heard)
+            async with Conversation(stub_of(channel).Converse()) as back:
+                await back.join(opened, after=4)
+                assert [await back.read() for _ in heard[4:]] == heard[4:]
+            watched = browser.watch(opened, after=0, speech=True)
+            begun = [await anext(watched) for _ in range(2 + len(heard))]
+            assert begun[2:] == heard
+            reply = await browser.send(opened, ['{"type":"response.cancel"}'])
+            assert (reply.accepted, json.loads(reply.error)["error"]["code"]) == (
+                0,
+                "response_cancel_not_active",
+            )
+            last = (await browser.get(opened.session_id, opened.secret)).last
+            assert last == heard[-1].number
+            await browser.end(opened)
+            assert [one async for one in watched if one.number] == []
+
+    running(test, GRPC)
+
+
+def test_application_speaks_grpc_over_the_same_tls(tmp_path: Path) -> None:
+    """`server.tls` holds for both ports."""
+    cert_file, key_file = certificate(tmp_path)
+
+    async def test(application: Application, port: int) -> None:
+        await until(lambda: application.grpc_port is not None)
+        trusted = grpc.ssl_channel_credentials(cert_file.read_bytes())
+        async with (
+            grpc.aio.secure_channel(f"localhost:{application.grpc_port}", trusted) as channel,
+            Conversation(stub_of(channel).Converse()) as talk,
+        ):
+            assert (await talk.open(model="m")).session_id
+
+    running(test, {**GRPC, "CHORALE_SERVER__TLS": f"{{cert: {cert_file}, key: {key_file}}}"})
+
+
+def test_application_refuses_a_taken_grpc_port_and_frees_the_other() -> None:
+    """`CannotListen` says which; nothing was started, and the HTTP port may be taken again."""
+    (taken,) = listen("127.0.0.1", 0)
+    taken.listen()
+    port = free_port()
+    with taken:
+        settings = load(
+            None,
+            {**SCRIPTED, "CHORALE_SERVER__GRPC__PORT": str(taken.getsockname()[1])},
+            {"server.port": port},
+        )
+
+        async def main() -> None:
+            with pytest.raises(CannotListen, match="gRPC"):
+                await Application(settings).run()
+            assert asyncio.all_tasks() == {asyncio.current_task()}
+
+        asyncio.run(main())
+    (again,) = listen("127.0.0.1", port)
+    again.close()
