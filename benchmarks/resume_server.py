@@ -48,12 +48,13 @@ SENTENCE_PIECES = 5
 
 
 class ScriptedWorkers:
-    """The dispatcher's `Workers`: a reply is `deltas` words, one each `pace_s`; a sentence is half a second of noise,
-    in pieces that are there at once."""
+    """The dispatcher's `Workers`: a reply is `deltas` words, one each `pace_s`, after `think_s`; a sentence is half a
+    second of noise, in pieces that are there at once."""
 
-    def __init__(self, deltas: int, pace_s: float) -> None:
+    def __init__(self, deltas: int, pace_s: float, think_s: float = 0.0) -> None:
         self._deltas = deltas
         self._pace_s = pace_s
+        self._think_s = think_s
         self._events: WorkerEvents | None = None
         self._running: dict[str, str] = {}
 
@@ -74,7 +75,7 @@ class ScriptedWorkers:
         for job in jobs:
             self._running[job.id] = worker_id
             if isinstance(job.work, Reply):
-                loop.call_soon(self._write, job.id, 0)
+                loop.call_later(self._think_s, self._write, job.id, 0)
             elif isinstance(job.work, Speak):
                 loop.call_soon(self._speak, job.id, job.work.text)
 
@@ -145,11 +146,11 @@ class Ports:
 
 
 @contextlib.asynccontextmanager
-async def serving(deltas: int, pace_s: float, log_events: int) -> AsyncIterator[Ports]:
+async def serving(deltas: int, pace_s: float, log_events: int, think_s: float = 0.0) -> AsyncIterator[Ports]:
     """Serves in this loop until the block is left; gives the ports."""
     settings, clock = Settings(), MonotonicClock()
     directory = replace(registry_settings(settings), log_events=log_events)
-    dispatcher = Dispatcher(ScriptedWorkers(deltas, pace_s), clock, Scheduler(QueueBounds(jobs=64)))
+    dispatcher = Dispatcher(ScriptedWorkers(deltas, pace_s, think_s), clock, Scheduler(QueueBounds(jobs=64)))
     detector = VoiceActivity(_NoDetector())
     registry = Registry(directory, clock, dispatcher, detector)
     entrance = Entrance(Gate(None, SecretBook(8)), ("loopback",), (), clock)

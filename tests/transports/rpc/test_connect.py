@@ -293,6 +293,7 @@ def test_client_that_reads_nothing_is_dropped_and_makes_nothing_grow(monkeypatch
         (JSON, b'{"sessionId":' * 20_000, 400),
         (JSON, b'{"sessionId":"\\ud800"}', 400),
         (JSON, b'{"sessionId":"' + b"x" * 600_000 + b'"}', 429),
+        (JSON, b'{"events":[' + b'"",' * 20_000 + b'""]}', 400),
         ({**JSON, "content-encoding": "gzip"}, b"\x1f\x8b" + b"\0" * 50, 501),
         ({"content-type": "application/proto"}, b"\xff\xff\xff", 400),
         ({**JSON, "connect-timeout-ms": "-1"}, b"{}", 400),
