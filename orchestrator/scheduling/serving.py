@@ -16,7 +16,7 @@ from orchestrator.clock import US_PER_S, ms
 from orchestrator.flow.limiter import Refusal, RefusalReason
 from orchestrator.flow.shedding import DWELL_US, LAG_AT_FULL_S, Service, Sheddable, Shedding
 from orchestrator.flow.slo import DEFAULT_RATE, SloGuard
-from orchestrator.observability.instrument import NO_TURN, Ending, JobRecord, RequestRecord, TurnRecord
+from orchestrator.observability.instrument import Ending, JobRecord, RequestRecord, TurnRecord
 from orchestrator.scheduling.job import Job, Tier
 from orchestrator.scheduling.work import Reply, Speak, Transcribe
 
@@ -120,8 +120,7 @@ class Serving:
     # --- Instrument ---------------------------------------------------------------------------------------------------
 
     def job(self, record: JobRecord) -> None:
-        of_turn = record.turn != NO_TURN
-        if of_turn and record.outcome is Ending.REFUSED and record.error == RefusalReason.TENANT.value:
+        if record.outcome is Ending.REFUSED and record.error == RefusalReason.TENANT.value:
             self._by_quota[record.session_id, record.turn] = None
             if len(self._by_quota) > MOST_REMEMBERED:
                 self._by_quota.popitem(last=False)

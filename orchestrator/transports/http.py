@@ -1,6 +1,8 @@
 """The HTTP application: routes, the page, and every error in one JSON shape."""
 
+import warnings
 from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
 
 from fastapi import FastAPI, Request, WebSocket
 from fastapi.exceptions import RequestValidationError
@@ -23,7 +25,7 @@ _CODES = {400: "invalid_json", 404: "not_found", 405: "method_not_allowed", 413:
 
 def make_app(doors: Doors, files: Mapping[str, page.PageFile]) -> ASGIApp:
     """Returns the whole ASGI application; `files` is the page (`page.read_page`)."""
-    app = FastAPI(title="Chorale", docs_url=None, redoc_url=None, openapi_url="/openapi.json")
+    app = _Described(title="Chorale", docs_url=None, redoc_url=None, openapi_url="/openapi.json")
     for door in (routes, connect, openai_models, openai_http, openai_audio, openai_speech):
         door.register(app, doors)
     for path, file in files.items():
@@ -35,6 +37,20 @@ def make_app(doors: Doors, files: Mapping[str, page.PageFile]) -> ASGIApp:
     app.add_exception_handler(ClientDisconnect, _answer_nobody)
     app.add_exception_handler(Exception, _answer_internal)
     return Border(Coding(app, doors.compression), doors.entrance, doors.requests, doors.proxies)
+
+
+class _Described(FastAPI):
+    """Describes what can be asked for. That GET may be HEAD is not worth a line, and would give two the same name."""
+
+    def openapi(self) -> dict[str, Any]:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Duplicate Operation ID", UserWarning)
+            described = super().openapi()
+        for operations in described["paths"].values():
+            if "get" in operations and operations.pop("head", None) is not None:
+                name = operations["get"]["operationId"]
+                operations["get"]["operationId"] = f"{name.removesuffix('_head').removesuffix('_get')}_get"
+        return described
 
 
 def _page_route(file: page.PageFile) -> Callable[[Request], Awaitable[Response]]:

@@ -1,6 +1,5 @@
 """``POST /v1/audio/transcriptions``: a file of sound in, what is said in it out."""
 
-import asyncio
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import ExitStack, aclosing
 from dataclasses import dataclass
@@ -25,12 +24,14 @@ from orchestrator.transports.sound_process import decoded
 from orchestrator.transports.streamed import EventStream, attended, begun
 from orchestrator.transports.subtitles import Segment, segments_of
 from orchestrator.transports.transcription_form import ENVELOPE_BYTES, FORM, Wanted, asked_of
+from orchestrator.transports.waiting_room import WaitingRoom
 
 MOST_FILES = 32
 MOST_FILES_OF_A_TENANT = 16
 """Files that are on the disk at one time."""
 
-MOST_DECODERS = 4
+MOST_DECODERS = 8
+MOST_DECODERS_OF_A_TENANT = 4
 """Files that are being heard at one time; others wait."""
 
 SILENT = 10
@@ -61,7 +62,7 @@ class AudioRoutes:
 
     def __init__(self, openai: OpenAi) -> None:
         self._openai = openai
-        self._decoders = asyncio.Semaphore(MOST_DECODERS)
+        self._decoders = WaitingRoom(MOST_DECODERS, MOST_DECODERS_OF_A_TENANT)
         self._files = Seats(MOST_FILES, MOST_FILES_OF_A_TENANT, "too many files are being heard")
 
     async def transcriptions(self, request: Request) -> Response:
@@ -84,7 +85,7 @@ class AudioRoutes:
     async def _heard(self, errand: Errand, file: BinaryIO, wanted: Wanted) -> AsyncGenerator[Heard, None]:
         """Yields piece after piece. Raises what `decoded` and `Errand.run` raise."""
         most_s = self._openai.limits.max_audio_s
-        async with self._decoders, aclosing(decoded(file, most_s)) as pieces:
+        async with self._decoders.seat(errand.tenant), aclosing(decoded(file, most_s)) as pieces:
             async for piece in pieces:
                 start_s, stop_s = piece.start / 16_000, (piece.start + len(piece.pcm)) / 16_000
                 yield Heard(start_s, stop_s, await _recognised(errand, piece, wanted))

@@ -254,9 +254,8 @@ def register(app: FastAPI, doors: Doors) -> None:
     app.add_api_route("/v1/realtime/client_secrets", routes.client_secrets, methods=["POST"])
     app.add_api_route(CALLS, routes.calls, methods=["POST"])
     app.add_api_route(CALLS + "/{call_id}/hangup", routes.hang_up, methods=["POST"])
-    for path, tell in (("/healthz", routes.healthz), ("/readyz", routes.readyz)):
-        app.add_api_route(path, tell, methods=["GET"])
-        app.add_api_route(path, tell, methods=["HEAD"], include_in_schema=False)
+    app.add_api_route("/healthz", routes.healthz, methods=["GET", "HEAD"])
+    app.add_api_route("/readyz", routes.readyz, methods=["GET", "HEAD"])
     if doors.metrics is not None:
         app.add_api_route("/metrics", routes.metrics, methods=["GET"])
     app.add_api_websocket_route("/v1/realtime", doors.websocket.serve)

@@ -14,7 +14,7 @@ from orchestrator.transports.media import SoundFile, Unreadable
 HEAD = struct.Struct("<cI")
 SOUND, REFUSED, END = b"s", b"e", b"."
 
-MOST_MEMORY_BYTES = 512 * 2**20
+MOST_MEMORY_BYTES = 256 * 2**20
 """A file of a few kilobytes can say that it holds a hundred million samples; FFmpeg makes a table of them."""
 
 MOST_CPU_S = 300

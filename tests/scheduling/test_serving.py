@@ -8,7 +8,7 @@ from orchestrator.buffers.input_queue import InputQueue, QueueBounds
 from orchestrator.clock import ms, seconds
 from orchestrator.flow.limiter import RefusalReason
 from orchestrator.flow.shedding import DEGRADED_REPLY_TOKENS, FULL_SERVICE, Sheddable
-from orchestrator.observability.instrument import NO_TURN, Ending, JobRecord, TurnRecord
+from orchestrator.observability.instrument import Ending, JobRecord, TurnRecord
 from orchestrator.scheduling.job import Job
 from orchestrator.scheduling.serving import LOOK_US, MOST_REMEMBERED, Serving
 from orchestrator.scheduling.work import Reply, Speak, Transcribe, Understand
@@ -160,13 +160,6 @@ def test_turns_beyond_a_quota_are_remembered_within_a_bound() -> None:
         serving.job(replace(QUOTA, turn=turn))
     assert len(serving._by_quota) == MOST_REMEMBERED
     assert failing(serving, Ending.REFUSED, "rate_limit_exceeded"), "the first hundred are forgotten"
-
-
-def test_requests_beyond_a_quota_take_no_turns_place() -> None:
-    """No turn follows them: they are not remembered."""
-    serving = Serving()
-    serving.job(replace(QUOTA, turn=NO_TURN))
-    assert len(serving._by_quota) == 0
 
 
 @pytest.mark.parametrize(

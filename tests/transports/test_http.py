@@ -362,6 +362,8 @@ def test_description_of_the_api_is_openapi() -> None:
         assert {CALLS, SECRETS, "/healthz", "/readyz"} <= set(described["paths"])
         names = [one["operationId"] for path in described["paths"].values() for one in path.values()]
         assert len(names) == len(set(names))
+        assert "healthz_healthz_get" in names
+        assert not any("head" in path for path in described["paths"].values())
         assert "sk-" not in json.dumps(described)
         for page in ("/docs", "/redoc"):
             assert (await client.get(page)).status_code == 404
