@@ -1,6 +1,7 @@
 """Server-sent events for `chorale bench resume`: a request each time, read on after the last id."""
 
 import json
+import ssl
 from collections.abc import AsyncGenerator
 
 import httpx
@@ -8,6 +9,9 @@ import httpx
 from orchestrator.clients.address import CallFailed, Event
 from orchestrator.clients.returning import Cursor
 from orchestrator.ids import event_tag
+
+_NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+"""Reading the authorities that a client trusts takes 30 ms, each time; there is no TLS here."""
 
 
 async def by_sse(port: int, cursor: Cursor) -> AsyncGenerator[tuple[Event, str], None]:
@@ -17,7 +21,7 @@ async def by_sse(port: int, cursor: Cursor) -> AsyncGenerator[tuple[Event, str],
     url = f"http://127.0.0.1:{port}/v1/sessions/{cursor.session_id}/events?sound=true"
     try:
         async with (
-            httpx.AsyncClient(timeout=60, trust_env=False) as client,
+            httpx.AsyncClient(timeout=60, trust_env=False, verify=_NO_TLS) as client,
             client.stream("GET", url, headers=headers) as stream,
         ):
             if stream.status_code != 200:

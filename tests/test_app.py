@@ -85,6 +85,25 @@ def test_application_is_ready_once_every_worker_is() -> None:
     running(test)
 
 
+@pytest.mark.parametrize("compression", [True, False])
+def test_application_compresses_as_it_is_told(compression: bool) -> None:
+    """`server.compression` holds for HTTP as for WebSockets: the page, JSON, and what is offered to sockets."""
+
+    async def test(_: Application, port: int) -> None:
+        await readiness(port, lambda answer: True)
+        accepts = {"Accept-Encoding": "br"}
+        async with httpx.AsyncClient(
+            base_url=f"http://127.0.0.1:{port}", trust_env=False, headers=accepts
+        ) as client:
+            for path in ("/", "/openapi.json"):
+                assert ("Content-Encoding" in (await client.get(path)).headers) is compression
+        async with connect(f"ws://127.0.0.1:{port}/v1/realtime") as link:
+            assert link.response is not None
+            assert ("Sec-WebSocket-Extensions" in link.response.headers) is compression
+
+    running(test, {"CHORALE_SERVER__COMPRESSION": str(compression).lower()})
+
+
 def test_application_with_an_engine_that_cannot_start_says_why() -> None:
     """The server stays up and names the worker, the reason and the command; the other workers are ready."""
 

@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.nginx_front import SHIPPED, Ports
 from orchestrator.transports.rpc.v1 import chorale_pb2 as pb
-from tests.nginx.opening import OPENED, stub_of
+from tests.nginx.opening import OPENED, over_http, stub_of
 from tests.nginx.proxying import Stand, against, nginx, node
 from tests.transports.fake_sessions import FakeSession
 from tests.transports.rpc.calling import Conversation
@@ -99,6 +99,23 @@ def test_client_cannot_choose_what_its_session_is_called(tmp_path: Path) -> None
         mine = (("chorale-new-session", chosen),)
         opened = await stub_of(stand).Create(pb.CreateRequest(model="m"), metadata=mine)
         assert opened.session_id != f"sess_{chosen}"
+
+    against(tmp_path, test)
+
+
+def test_session_that_is_opened_beside_another_is_found_again(tmp_path: Path) -> None:
+    """A client that names the session that it has in all its requests opens the next one on the same server: its name
+    has the digit of that server, and is new."""
+
+    async def test(stand: Stand) -> None:
+        sessions = [await over_http(stand)]
+        for _ in range(ENOUGH):
+            named = (("chorale-session-id", sessions[-1].id),)
+            opened = await stub_of(stand).Create(pb.CreateRequest(model="m"), metadata=named)
+            sessions.append(stand.session(opened.session_id))
+            await by_event_stream(stand, sessions[-1])
+        assert len({one.id[5] for one in sessions}) == 1
+        assert len({one.id[6:] for one in sessions}) == len(sessions)
 
     against(tmp_path, test)
 
