@@ -144,6 +144,9 @@ class StandIn:
         refusal = self._refusal(key if scheme == "Bearer" else None)
         if refusal is not None:
             return refusal
+        back = self._back(request.query_params, request.headers.get("chorale-session-secret"))
+        if back is None and "session_id" in request.query_params:
+            return _no_session()
         offer = (await request.body()).decode()
         if not offer:
             return JSONResponse({"error": {"message": "The offer is empty.", "code": "invalid_value"}}, 400)
@@ -151,9 +154,6 @@ class StandIn:
         self._peers.add(peer)
         track = ToneTrack()
         peer.addTrack(track)
-        back = self._back(request.query_params, request.headers.get("chorale-session-secret"))
-        if back is None and "session_id" in request.query_params:
-            return JSONResponse({"error": {"message": "There is no such session.", "code": None}}, 404)
         peer.on("datachannel", lambda channel: self._open(channel, track, peer, back))
         await peer.setRemoteDescription(RTCSessionDescription(offer, "offer"))
         await peer.setLocalDescription(await peer.createAnswer())
@@ -207,10 +207,13 @@ class StandIn:
         if refusal is not None:
             await websocket.send_denial_response(refusal)
             return
-        await websocket.accept(subprotocol="realtime")
-        outbox: asyncio.Queue[str] = asyncio.Queue(1000)
         shown = [name.removeprefix("chorale-session-secret.") for name in offered if "session-secret" in name]
         back = self._back(websocket.query_params, shown[0] if shown else None)
+        if (back is None and "session_id" in websocket.query_params) or self.script.drops_sockets:
+            await websocket.send_denial_response(_no_session())
+            return
+        await websocket.accept(subprotocol="realtime")
+        outbox: asyncio.Queue[str] = asyncio.Queue(1000)
         session = ScriptedSession(self.script, outbox.put_nowait, None) if back is None else back[0]
         self._sessions[session.id] = session
         session.begin(outbox.put_nowait, None if back is None else back[1])
@@ -229,6 +232,10 @@ class StandIn:
         finally:
             self._sockets.discard(websocket)
             writer.cancel()
+
+
+def _no_session() -> JSONResponse:
+    return JSONResponse({"error": {"message": "There is no such session.", "code": None}}, 404)
 
 
 def _serve(file: page.PageFile) -> Callable[[Request], Awaitable[Response]]:

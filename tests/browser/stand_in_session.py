@@ -42,6 +42,8 @@ class Script:
     """False answers calls with a description that leads nowhere."""
     fail_reason: str | None = None
     """Lets responses fail with this message."""
+    drops_sockets: bool = False
+    """Lets no WebSocket in, as a network does that is half there."""
     has_log: bool = True
     """False answers who comes back with a gap: what was missed is gone."""
     heard: str | None = None

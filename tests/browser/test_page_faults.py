@@ -159,6 +159,20 @@ def test_a_text_session_outlives_a_broken_connection(stand_in: StandIn) -> None:
         writes_and_is_answered(page, "and now?")
 
 
+def test_a_text_session_is_not_given_up_for_one_attempt_that_failed(stand_in: StandIn) -> None:
+    """A way back that fails is tried again; a new session begins only where the server says that the old is gone."""
+    with chromium() as page:
+        page.open(stand_in.address)
+        writes_and_is_answered(page)
+        stand_in.script.drops_sockets = True
+        stand_in.break_sockets()
+        page.wait_for(lambda: page.script("return window.socketsForTest.length") >= 3, "two attempts", 40)
+        stand_in.script.drops_sockets = False
+        page.wait_for(lambda: page.connection == "live", "the way back", 40)
+        assert page.said_by("note") == []
+        writes_and_is_answered(page, "and now?")
+
+
 def test_a_text_session_whose_events_are_gone_asks_for_what_it_missed(stand_in: StandIn) -> None:
     """A gap: the page asks for the items that it had not seen the end of, and shows them whole."""
     stand_in.script.answer = "one two three four five six seven eight nine ten " * 15

@@ -88,16 +88,18 @@ export class Endpoint {
 
   /**
    * Finds out why a WebSocket was refused, which browsers keep to themselves: an empty offer with the same key is refused
-   * for the same reason over HTTP, and for being empty where there is no other. Returns a fault.
+   * for the same reason over HTTP, and for being empty where there is no other. Returns a fault; with a `ticket` one of
+   * status 404 where the session that it names is gone.
    */
-  async diagnose(signal) {
+  async diagnose(signal, ticket = null) {
     try {
-      await this.call("", signal);
+      await this.call("", signal, ticket);
     } catch (error) {
       if (!(error instanceof LinkError)) {
         throw error;
       }
-      if (error.fault.kind !== "refused" || error.fault.status === 403) {
+      const isGone = ticket !== null && error.fault.status === 404;
+      if (error.fault.kind !== "refused" || error.fault.status === 403 || isGone) {
         return error.fault;
       }
     }

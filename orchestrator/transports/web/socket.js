@@ -28,11 +28,23 @@ export class Socket {
   /** Resolves once events can flow. Throws `LinkError`, or the signal's reason when aborted. */
   async open(signal) {
     signal.throwIfAborted();
-    const isBack = this.#ticket !== null && (await this.#connect(this.#ticket, signal));
+    const isBack = this.#ticket !== null && (await this.#comesBack(signal));
     if (!isBack && !(await this.#connect(null, signal))) {
       throw new LinkError(await this.#endpoint.diagnose(signal));
     }
     this.#socket.onclose = ({ code, reason }) => this.#listener.lost(fromClose(code, reason, true));
+  }
+
+  /** Returns whether we are back; false where the session is gone. Throws `LinkError` where it may yet be come back to. */
+  async #comesBack(signal) {
+    if (await this.#connect(this.#ticket, signal)) {
+      return true;
+    }
+    const fault = await this.#endpoint.diagnose(signal, this.#ticket);
+    if (fault.status === 404) {
+      return false;
+    }
+    throw new LinkError(fault);
   }
 
   /** Returns whether the server let us in. */
