@@ -7,12 +7,18 @@ import numpy as np
 import openai
 import pytest
 from openai import AsyncOpenAI
+from openai.types.chat import ChatCompletionMessageParam
 
 from modalities.adapters.registry import build
+from orchestrator.sessions.rules import DEFAULT_INSTRUCTIONS
 
 pytestmark = pytest.mark.real
 
 QUESTION = "What is the capital of France?"
+ASKED: list[ChatCompletionMessageParam] = [
+    {"role": "system", "content": DEFAULT_INSTRUCTIONS},
+    {"role": "user", "content": QUESTION},
+]
 
 
 def asking(url: str, test: Callable[[AsyncOpenAI], Awaitable[None]]) -> None:
@@ -28,23 +34,17 @@ def test_model_answers_whole_and_in_a_stream_alike(server_url: str) -> None:
     """The same words both ways, ended before a stop where one is named; counts are the engine's."""
 
     async def test(client: AsyncOpenAI) -> None:
-        whole = await client.chat.completions.create(
-            model="m", messages=[{"role": "user", "content": QUESTION}]
-        )
+        whole = await client.chat.completions.create(model="m", messages=ASKED)
         text = whole.choices[0].message.content or ""
         assert "Paris" in text
         assert whole.usage is not None
         assert whole.usage.prompt_tokens > 10
         assert whole.usage.completion_tokens > 4
-        stream = await client.chat.completions.create(
-            model="m", messages=[{"role": "user", "content": QUESTION}], stream=True
-        )
+        stream = await client.chat.completions.create(model="m", messages=ASKED, stream=True)
         pieces = [chunk.choices[0].delta.content or "" async for chunk in stream]
         assert "".join(pieces) == text
         assert len([piece for piece in pieces if piece]) > 4
-        stopped = await client.chat.completions.create(
-            model="m", messages=[{"role": "user", "content": QUESTION}], stop=" Paris"
-        )
+        stopped = await client.chat.completions.create(model="m", messages=ASKED, stop=" Paris")
         assert stopped.choices[0].message.content == text.partition(" Paris")[0]
         assert stopped.choices[0].finish_reason == "stop"
 
