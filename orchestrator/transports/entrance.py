@@ -70,6 +70,11 @@ class Entrance:
         self._closed = True
 
     @property
+    def links(self) -> int:
+        """Links that are inside, or about to be."""
+        return len(self._inside)
+
+    @property
     def is_closed(self) -> bool:
         return self._closed
 

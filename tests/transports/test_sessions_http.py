@@ -1,6 +1,7 @@
 """Sessions over plain HTTP: opened, spoken to, read, come back to, ended; by those alone who may."""
 
 import json
+from collections.abc import AsyncIterator
 from typing import Any, Literal
 from unittest.mock import AsyncMock
 
@@ -13,6 +14,7 @@ from orchestrator.errors import Overloaded, SessionClosed
 from orchestrator.flow.tenants import Allowance
 from orchestrator.scheduling.job import Tier
 from orchestrator.transports.auth import Key, KeyRing, Principal, digest_of
+from orchestrator.transports.pace import Rate
 from orchestrator.transports.sessions_http import MAX_EVENTS, MAX_EVENTS_BYTES, SESSIONS
 from orchestrator.transports.sse_link import StreamSettings
 from orchestrator.wire import codec
@@ -330,3 +332,30 @@ def test_page_of_an_allowed_origin_may_read_and_write() -> None:
         assert (await client.get(f"{SESSIONS}/x/events?secret=y", headers=evil)).status_code == 403
 
     with_client(test, build)
+
+
+def test_requests_that_say_too_much_are_told_when_to_come_back() -> None:
+    """429 with `Retry-After`, before the body is read; nothing of it is handled. Another session is not asked."""
+
+    async def test(house: House, client: httpx.AsyncClient) -> None:
+        session, good = await opened(house, client)
+        path = f"{SESSIONS}/{session.id}/events"
+        events = [{"type": "response.cancel"}] * MAX_EVENTS
+        first = await client.post(path, headers=good, json=events)
+        assert first.status_code == 202
+        read = False
+
+        async def body() -> AsyncIterator[bytes]:
+            nonlocal read
+            read = True
+            yield b"{}"
+
+        over = await client.post(path, headers=good, content=body())
+        assert (over.status_code, error_of(over)["code"], read) == (429, "rate_limit_exceeded", False)
+        assert 1 <= int(over.headers["Retry-After"]) <= 60
+        assert len(session.submitted) == MAX_EVENTS
+        other, good = await opened(house, client)
+        answer = await client.post(f"{SESSIONS}/{other.id}/events", headers=good, json=events[0])
+        assert answer.status_code == 202
+
+    with_client(test, lambda: build(RING, rate=Rate(1, 1e9, 10**9, 10)))
