@@ -45,8 +45,9 @@ async def over_http(port: int, key: str, answers: list[str]) -> list[str]:
         for path in ("/v1/models", "/openapi.json", "/metrics", "/v1/nowhere", encoded):
             answer = await client.get(path + asked)
             answers.append(answer.text)
-        files = {"file": ("a.wav", b"none"), "model": (None, "m")}
-        answers.append((await client.post("/v1/audio/transcriptions" + asked, files=files)).text)
+        files = {"file": ("a.wav", b"none")}
+        path = "/v1/audio/transcriptions" + asked
+        answers.append((await client.post(path, files=files, data={"model": "m"})).text)
         answers.append((await client.post("/v1/sessions/sess_x/events" + asked, json={"type": "x"})).text)
         answers.append((await client.post("/chorale.v1.Sessions/Get" + asked, json={"secret": MARK})).text)
         made = await client.post("/v1/realtime/client_secrets", json={"session": {"type": "realtime"}})

@@ -37,7 +37,7 @@ _STANDARD = frozenset(logging.makeLogRecord({}).__dict__) | {
 
 _SECRETS = re.compile(
     r"(?P<before>(?:(?:[?&]|%3F|%26)(?:secret|session_secret|key|api_key|token|access_token)(?:=|%3D))"
-    r"|(?:\bBearer(?:\s|%20)+)|(?:openai-insecure-api-key\.)|(?:chorale-session-secret\.))[^\s&\"',]+"
+    r"|(?:\bBearer\s+)|(?:openai-insecure-api-key\.)|(?:chorale-session-secret\.))[^\s&\"',]+"
     r"|(?:\b|(?<=%[0-9A-F]{2}))(?:ek|sk|rs)[_-][A-Za-z0-9_-]{8,}",
     re.IGNORECASE,
 )

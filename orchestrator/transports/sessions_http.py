@@ -19,12 +19,13 @@ from orchestrator.transports import partial, rejoining
 from orchestrator.transports.auth import Principal, credential
 from orchestrator.transports.border import BODY_LIMIT
 from orchestrator.transports.entrance import Entrance
+from orchestrator.transports.fitting import view_fitting
 from orchestrator.transports.pace import Paces, Rate
 from orchestrator.transports.refusals import NO_CACHE
-from orchestrator.transports.sse_link import EventStream, SseLink, StreamSettings
+from orchestrator.transports.sse_link import MAX_SENT_BYTES, EventStream, SseLink, StreamSettings
 from orchestrator.wire import codec, limits, server
 from orchestrator.wire.client import AppendAudio
-from orchestrator.wire.session import as_shown
+from orchestrator.wire.session import Session, as_shown
 
 log = logging.getLogger(__name__)
 
@@ -178,7 +179,7 @@ class SessionRoutes:
             "id": session.id,
             "secret": session.secret,
             "expires_at": view.expires_at,
-            "session": as_shown(view),
+            "session": _shown(view),
         }
         headers = {"Location": f"{SESSIONS}/{session.id}", **rejoining.handed_over(session), **NO_CACHE}
         return Response(msgspec.json.encode(answer), 201, headers, media_type="application/json")
@@ -186,7 +187,7 @@ class SessionRoutes:
     async def show(self, request: Request, session_id: str) -> Response:
         """Shows the session as it is now, and the number of its newest event."""
         session, _ = self._find(request, session_id)
-        answer = {"id": session.id, "last": session.last, "session": as_shown(session.view)}
+        answer = {"id": session.id, "last": session.last, "session": _shown(session.view)}
         return Response(msgspec.json.encode(answer), headers=NO_CACHE, media_type="application/json")
 
     async def end(self, request: Request, session_id: str) -> Response:
@@ -248,6 +249,10 @@ def register(app: FastAPI, door: EventsDoor) -> None:
     app.add_api_route(one, routes.end, methods=["DELETE"])
     app.add_api_route(one + "/events", routes.listen, methods=["GET"])
     app.add_api_route(one + "/events", routes.say, methods=["POST"])
+
+
+def _shown(view: Session) -> msgspec.Raw:
+    return msgspec.Raw(view_fitting(msgspec.json.encode(as_shown(view)), MAX_SENT_BYTES))
 
 
 def _now_us() -> int:

@@ -9,14 +9,17 @@ import httpx
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from orchestrator.errors import Overloaded, SessionClosed
 from orchestrator.flow.tenants import Allowance
+from orchestrator.ids import event_tag
 from orchestrator.scheduling.job import Tier
+from orchestrator.sessions.links import LinkKind, LoggedEvent, SessionRequest
 from orchestrator.transports.auth import Key, KeyRing, Principal, digest_of
 from orchestrator.transports.pace import Rate
 from orchestrator.transports.sessions_http import MAX_EVENTS, MAX_EVENTS_BYTES, SESSIONS
-from orchestrator.transports.sse_link import StreamSettings
+from orchestrator.transports.sse_link import SseLink, StreamSettings
 from orchestrator.wire import codec
 from orchestrator.wire.server import Error, ErrorDetails
 from tests.transports.fake_sessions import FakeSession
@@ -359,3 +362,29 @@ def test_requests_that_say_too_much_are_told_when_to_come_back() -> None:
         assert answer.status_code == 202
 
     with_client(test, lambda: build(RING, rate=Rate(1, 1e9, 10**9, 10)))
+
+
+def test_nothing_that_shows_a_long_session_is_more_than_a_megabyte() -> None:
+    """Its words are cut, in an answer as in events."""
+
+    async def test(house: House, client: httpx.AsyncClient) -> None:
+        session, good = await opened(house, client)
+        words = "語" * 900_000
+        session.view = structs.replace(session.view, instructions=words)
+        answer = await client.get(f"{SESSIONS}/{session.id}", headers=good)
+        assert len(answer.content) <= 2**20
+        said = answer.json()["session"]["instructions"]
+        assert len(said) > 300_000
+        assert words.startswith(said)
+
+    with_client(test, keyed)
+
+
+def test_frame_of_an_event_stream_is_never_more_than_a_megabyte() -> None:
+    """With its type and number around it."""
+    session = FakeSession(SessionRequest("acme", 1), LinkKind.EVENTS)
+    link = SseLink(session, False, StreamSettings())
+    event = {"event_id": f"event_{event_tag(session.id)}_1", "type": "a", "text": "x" * 2**21}
+    (sent,) = link._frames(LoggedEvent(json.dumps(event).encode()))
+    assert sent.startswith(b"id: event_")
+    assert 1_000_000 < len(sent) <= 2**20

@@ -16,6 +16,7 @@ from orchestrator.sessions.links import LinkKind, SessionDirectory, SessionPort
 from orchestrator.transports import partial
 from orchestrator.transports.auth import Principal
 from orchestrator.transports.entrance import KEY_WITHDRAWN, Entrance
+from orchestrator.transports.fitting import view_fitting
 from orchestrator.transports.outbox import Closing
 from orchestrator.transports.pace import TOO_FAST, Pace
 from orchestrator.transports.rpc.door import RpcDoor
@@ -35,6 +36,9 @@ FIRST_WITHIN_S = 20.0
 MAX_SESSION_CHARACTERS = 512 * 1024
 """Of a partial session; instructions may be long."""
 
+MAX_VIEW_BYTES = 2**20 - 1_024
+"""Of a session as it is shown; with what is around it a message stays below 1 MiB."""
+
 MOST_EVENTS = 64
 """That one request may hand in."""
 
@@ -46,11 +50,13 @@ Request = TypeVar("Request")
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who calls. `cut` ends a call whose client does not read, though a message is on its way to it."""
+    """Who calls. `cut` ends a call whose client does not read, though a message is on its way to it. `in_json`: what
+    is sent is written as JSON."""
 
     principal: Principal
     traceparent: str | None
     cut: Callable[[Closing], None]
+    in_json: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +100,11 @@ class Service:
         """Opens a session that waits for its links as long as one that has lost them."""
         with self._entrance.telling(caller.principal.tenant, "session"):
             session = self._open(request.model, request.session, caller)
-        return _opened(session, session.last)
+        return _opened(session, session.last, caller)
 
     async def get(self, request: pb.GetRequest, caller: Caller) -> pb.GetReply:
         session = self._find(request.session_id, request.secret, caller)
-        return pb.GetReply(session=_view(session), last=session.last)
+        return pb.GetReply(session=_view(session, caller), last=session.last)
 
     async def end(self, request: pb.EndRequest, caller: Caller) -> pb.EndReply:
         session = self._find(request.session_id, request.secret, caller)
@@ -164,7 +170,7 @@ class Service:
                 if inside.is_withdrawn:
                     raise Unauthorized(KEY_WITHDRAWN)
                 session = joined.session
-                link = RpcLink(session, with_speech, caller.cut)
+                link = RpcLink(session, with_speech, caller.cut, caller.in_json)
                 inside.close = link.close
                 place.enter_context(self._door.holding(link))
             reading: asyncio.Task[None] | None = None
@@ -181,7 +187,7 @@ class Service:
                         _read(requests, session, link, pace), name=f"{link.id} reads"
                     )
                     reading.add_done_callback(lambda task: _tell_of(task, link))
-                async with aclosing(link.messages(_opened(session, cursor))) as messages:
+                async with aclosing(link.messages(_opened(session, cursor, caller))) as messages:
                     async for message in messages:
                         yield message
             finally:
@@ -255,16 +261,17 @@ def _not_begun() -> WireError:
     )
 
 
-def _opened(session: SessionPort, cursor: int) -> pb.SessionOpened:
+def _opened(session: SessionPort, cursor: int, caller: Caller) -> pb.SessionOpened:
     view = session.view
     return pb.SessionOpened(
         session_id=session.id,
         secret=session.secret,
         expires_at=view.expires_at,
         last=cursor,
-        session=_view(session),
+        session=_view(session, caller),
     )
 
 
-def _view(session: SessionPort) -> str:
-    return msgspec.json.encode(as_shown(session.view)).decode()
+def _view(session: SessionPort, caller: Caller) -> str:
+    shown = msgspec.json.encode(as_shown(session.view))
+    return view_fitting(shown, MAX_VIEW_BYTES, caller.in_json).decode()
