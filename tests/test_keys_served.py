@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+from collections.abc import AsyncIterable
 from pathlib import Path
 
 import grpc
@@ -44,6 +45,11 @@ async def end_of(link: ClientConnection) -> tuple[int, str]:
             await link.recv()
     except ConnectionClosed as end:
         return (end.rcvd.code, end.rcvd.reason) if end.rcvd else (1006, "")
+
+
+async def to_the_end(stream: AsyncIterable[object]) -> None:
+    async for _ in stream:
+        pass
 
 
 def speaking(port: int, key: str) -> connect:
@@ -139,15 +145,12 @@ def test_withdrawn_key_is_sent_away_from_every_door(tmp_path: Path) -> None:
                 os.kill(os.getpid(), signal.SIGHUP)
                 assert await end_of(socket) == (1008, "The key has been withdrawn.")
                 for stream in (by_key, by_secret):
-                    async for _ in stream.aiter_bytes():
-                        pass
+                    await to_the_end(stream.aiter_bytes())
                 with pytest.raises(grpc.aio.AioRpcError) as caught:
-                    while await by_grpc.read() is not grpc.aio.EOF:
-                        pass
+                    await to_the_end(by_grpc)
                 assert caught.value.code() is grpc.StatusCode.UNAUTHENTICATED
                 with pytest.raises(ConnectError) as refused:
-                    while True:
-                        await anext(by_connect)
+                    await to_the_end(by_connect)
                 assert refused.value.code is Code.UNAUTHENTICATED
             assert (await client.get(path, headers={**other, **secret})).status_code == 404
 
@@ -162,7 +165,7 @@ def test_withdrawn_key_is_sent_away_from_every_door(tmp_path: Path) -> None:
 
 
 def test_key_file_that_is_half_written_changes_nothing_until_it_is_whole(tmp_path: Path) -> None:
-    """Cut anywhere, also where what is there is a file by itself: a key that is still to be written keeps its link."""
+    """However often it is asked for meanwhile: a key that is still to be written keeps its link."""
     file = tmp_path / "keys.yaml"
     whole = "keys:\n" + entry(TWO, "b") + entry(ONE, "a")
     file.write_text(whole)
