@@ -101,12 +101,14 @@ def watch_server(telemetry: "Telemetry", parts: ServerParts, settings: Settings)
     telemetry.prepare(buffers.register_sessions(inventory, parts.registry, bounds))
     buffers.register_jobs(inventory, parts.dispatcher, queue_bounds(settings))
     most_links = 2 * server.max_links  # WebSockets, and streams of RPC
-    buffers.register_held(inventory, "links", lambda: (_links(parts), 0, parts.links.refused), most_links, 0)
+    buffers.register_held(inventory, "links", lambda: (_links(parts), 0, _refused(parts)), most_links, 0)
     buffers.register_held(
         inventory, "told", lambda: _told(parts), most_links * MAX_TOLD, most_links * MAX_TOLD_BYTES
     )
     if (streams := parts.events) is not None:
-        buffers.register_held(inventory, "streams", lambda: (streams.links, 0, 0), server.max_links, 0)
+        buffers.register_held(
+            inventory, "streams", lambda: (streams.links, 0, streams.refused), server.max_links, 0
+        )
         buffers.register_held(
             inventory,
             "streams_told",
@@ -145,6 +147,10 @@ def watch_server(telemetry: "Telemetry", parts: ServerParts, settings: Settings)
 
 def _links(parts: ServerParts) -> int:
     return parts.links.links + (parts.streams.links if parts.streams else 0)
+
+
+def _refused(parts: ServerParts) -> int:
+    return parts.links.refused + (parts.streams.refused if parts.streams else 0)
 
 
 def _told(parts: ServerParts) -> tuple[int, int, int]:

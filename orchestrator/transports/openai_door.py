@@ -159,10 +159,12 @@ async def _admitted(
         raise Refusal(
             403, "insufficient_permissions", "A client secret opens sessions only; use an API key here."
         )
-    if entrance.is_closed:
-        raise ShuttingDown
+    with entrance.telling(principal.tenant, "request"):
+        if entrance.is_closed:
+            raise ShuttingDown
     request.scope[BODY_LIMIT] = body_bytes
-    response = await handle(request)
+    with entrance.telling(principal.tenant, "request"):
+        response = await handle(request)
     response.headers["x-request-id"] = random_id("req")
     response.headers["openai-processing-ms"] = str(round((time.monotonic() - began_s) * 1_000))
     return response

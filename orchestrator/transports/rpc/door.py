@@ -11,7 +11,7 @@ from typing import Protocol
 from orchestrator.errors import Overloaded
 from orchestrator.transports.auth import Principal
 from orchestrator.transports.outbox import Closing
-from orchestrator.transports.pace import Rate
+from orchestrator.transports.pace import Paces, Rate
 
 SHUTTING_DOWN = Closing(1012, "The server is shutting down; connect again in a moment.")
 
@@ -51,9 +51,11 @@ class RpcDoor:
     """Knows every link: at most `max_links` at one time. Cheap to make: nothing of gRPC is imported for it."""
 
     def __init__(self, max_links: int, rate: Rate | None = None) -> None:
-        """`rate`: what one stream may send."""
+        """`rate`: what one stream may send, and requests to one session."""
         self._max_links = max_links
         self.rate = rate or Rate()
+        self.paces = Paces(self.rate)
+        self._refused = 0
         self._links: dict[str, OpenLink] = {}
         self._empty = asyncio.Event()
         self._empty.set()
@@ -66,6 +68,14 @@ class RpcDoor:
     def links(self) -> int:
         """How many links are open."""
         return len(self._links)
+
+    @property
+    def refused(self) -> int:
+        """How many streams did not come about since the start, for want of room or since the server drains."""
+        return self._refused
+
+    def count_refused(self) -> None:
+        self._refused += 1
 
     def told(self) -> tuple[int, int, int]:
         """Returns the private messages that wait on all links: how many, and their bytes; none is ever dropped."""
