@@ -1,5 +1,7 @@
 """A response's items on their way to clients and into the conversation (heart)."""
 
+from collections.abc import Iterator
+
 from msgspec import UNSET, UnsetType
 
 from orchestrator.scheduling.work import ReplyCall, ReplyText
@@ -31,13 +33,18 @@ class Showing:
         if isinstance(report, ReplyCall):
             self._more_call(run, report)
             return
-        for text in parts_of(report.text):
+        for text in self._parts(report.text):
             if run.message is None:
                 self.item(run, run.open_message())
                 self._out.emit(*run.message_opened())
             event, sentences = run.add_text(text, self._out.attended_us)
             self._out.emit(event)
             run.unspoken.extend(sentences)
+
+    def _parts(self, text: str) -> Iterator[str]:
+        if self._out.rules.heeds:
+            return parts_of(text)
+        return iter((text,) if text else ())
 
     def _more_call(self, run: ResponseRun, report: ReplyCall) -> None:
         if not run.takes_call(report.index):
