@@ -12,6 +12,7 @@ import asyncio
 import json
 import os
 import statistics
+import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
@@ -61,25 +62,26 @@ async def _at_the_dispatcher(ports: Ports, plan: Talk) -> list[float]:
 
 async def _from_apart(door: str, place: Place, plan: Talk) -> list[float]:
     """Has a process of clients ask."""
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "benchmarks.door_clients",
-        door,
-        json.dumps([place, plan]),
-        stdout=asyncio.subprocess.PIPE,
-        env=_ENV,
-    )
+    process = _clients(door, place, plan)
     try:
-        told, _ = await process.communicate()
+        told, _ = await asyncio.to_thread(process.communicate)
     finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
+        process.kill()
+        process.wait()
     if process.returncode:
         raise RuntimeError(f"clients of {door} ended with {process.returncode}")
     took: list[float] = json.loads(told)
     return took
+
+
+def _clients(door: str, place: Place, plan: Talk) -> "subprocess.Popen[str]":
+    return subprocess.Popen(
+        [sys.executable, "-m", "benchmarks.door_clients", door, json.dumps([place, plan])],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=_ENV,
+        close_fds=False,  # or it would be forked, at which gRPC complains
+    )
 
 
 def rows(
