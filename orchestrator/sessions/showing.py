@@ -30,7 +30,7 @@ class Showing:
 
     def more(self, run: ResponseRun, report: ReplyText | ReplyCall) -> None:
         """Sends more of a reply; sentences that are whole now wait in `run.unspoken`."""
-        if isinstance(report, ReplyCall):
+        if not isinstance(report, ReplyText):
             self._more_call(run, report)
             return
         for text in self._parts(report.text):
