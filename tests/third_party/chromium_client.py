@@ -24,15 +24,15 @@ PACKAGES = ("@bufbuild/protobuf", "@connectrpc/connect", "@connectrpc/connect-we
 _LIMIT_S = 150
 
 PLAY = """
-const [client, scenario, url, done] = arguments;
-window.play(client, scenario, url).then(done);
+const [client, scenario, url, question, descriptors, done] = arguments;
+window.play(client, scenario, url, question, descriptors).then(done);
 """
 
 
 def page_text() -> str:
-    """Returns the page: it tells the browser where the packages' modules are, as their authors say."""
+    """Returns the page: it tells the browser where the modules of packages are, as their authors say."""
     modules = {}
-    for name in PACKAGES:
+    for name in filter(is_installed, PACKAGES):
         for entry, kinds in _described(name)["exports"].items():
             modules[f"{name}{entry[1:]}"] = f"/node_modules/{name}{kinds['import'][1:]}"
     imports = json.dumps({"imports": modules})
@@ -40,6 +40,10 @@ def page_text() -> str:
         "<!doctype html><meta charset=utf-8><title>A page</title><link rel=icon href=data:,>"
         f"<script type=importmap>{imports}</script><script type=module src=/page.mjs></script>"
     )
+
+
+def is_installed(package: str) -> bool:
+    return (FOLDER / "node_modules" / package).is_dir()
 
 
 def _described(package: str) -> Mapping[str, Mapping[str, Mapping[str, str]]]:
@@ -68,29 +72,33 @@ class _Files(SimpleHTTPRequestHandler):
 
 
 @contextmanager
-def opened(question: bytes, descriptors: str) -> Iterator[Page]:
+def opened() -> Iterator[Page]:
     """A browser with the page open."""
     with (
         ThreadingHTTPServer(("127.0.0.1", 0), partial(_Files, directory=str(FOLDER))) as files,
         chromium() as page,
     ):
-        threading.Thread(target=files.serve_forever, daemon=True).start()
+        serving = threading.Thread(target=files.serve_forever)
+        serving.start()
         try:
             page.driver.set_script_timeout(_LIMIT_S)
             page.open(f"http://localhost:{files.server_port}/")
             page.wait_for(lambda: page.script("return Boolean(window.play)"), "the page's modules")
-            page.script("window.prepare(...arguments)", base64.b64encode(question).decode(), descriptors)
             yield page
         finally:
             files.shutdown()
+            serving.join()
 
 
-def played(client: str, scenario: str, descriptors: str) -> Scenario:
-    """Returns a scenario that is played by the page, in a browser of its own."""
+def played(client: str, scenario: str, descriptors: str | None) -> Scenario:
+    """Returns a scenario that is played by the page, in a browser of its own. `descriptors`: what a client of the
+    service knows it by (FileDescriptorSet in base64)."""
 
     def run(stage: Stage) -> str:
-        with opened(stage.question, descriptors) as page:
-            ok, detail = page.driver.execute_async_script(PLAY, client, scenario, stage.url)
+        question = base64.b64encode(stage.question).decode()
+        with opened() as page:
+            asked = (client, scenario, stage.url, question, descriptors)
+            ok, detail = page.driver.execute_async_script(PLAY, *asked)
             must(ok, detail)
             # A request that is refused on purpose stands in the console, too.
             complaints = [] if scenario == "odd" else page.complaints()

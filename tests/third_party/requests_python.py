@@ -125,7 +125,9 @@ async def speech(stage: Stage) -> str:
         async with made(
             model=MODEL, voice="alloy", input=TEXT, response_format="pcm", stream_format="sse"
         ) as stream:
-            events = [json.loads(line[5:]) async for line in stream.iter_lines() if line.startswith("data:")]
+            told = [line[5:].strip() async for line in stream.iter_lines() if line.startswith("data:")]
+        must(told.pop() == "[DONE]", "the stream has no end")
+        events = [json.loads(one) for one in told]
         must(events[-1]["type"] == "speech.audio.done", f"{events[-1]}")
         must(any(event.get("audio") for event in events), "no sound in events")
         return ", ".join(sizes)

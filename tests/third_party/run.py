@@ -79,7 +79,7 @@ async def _play(options: argparse.Namespace) -> list[Result]:
     with tempfile.TemporaryDirectory() as folder:
         async with AsyncExitStack() as servers:
             question = Path(folder) / "question.wav"
-            _say(question)
+            say(question)
             print("starting a server, and one whose language model is a script", file=sys.stderr)
             scripted = {
                 "CHORALE_WORKERS__LLM__ENGINE": "scripted",
@@ -127,7 +127,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def _say(path: Path) -> None:
+def say(path: Path) -> None:
     """Writes the question as our own voice says it."""
     voice = build("speech", "piper", {"variation": 0.0})
     resampler = Resampler(voice.sample_rate_hz, _RATE_HZ)

@@ -1,21 +1,17 @@
 // What the page in the browser has: its clients' scenarios, to be played by whoever drives the browser.
 
-import { scenarios as events } from './events.mjs';
 import { bytesOf, silence, user } from './script.mjs';
-import { scenarios as connect, service } from './talk.mjs';
 
-const clients = { connect, events };
+const clients = { connect: () => import('./talk.mjs'), events: () => import('./events.mjs') };
 
-/** Tells the user's question and the service's descriptors, both in base64. */
-window.prepare = (question, descriptors) => {
-  user.question = bytesOf(question);
-  service.describe(descriptors);
-};
-
-/** Plays one scenario; gives whether it went well, and what was said or was wrong. */
-window.play = async (client, scenario, url) => {
+/** Plays one scenario; gives whether it went well, and what was said or was wrong. Base64: the user's question, and what
+ * clients of the service know it by. */
+window.play = async (client, scenario, url, question, descriptors) => {
   try {
-    return [true, await clients[client][scenario](url)];
+    const { scenarios, service } = await clients[client]();
+    user.question = bytesOf(question);
+    service?.describe(descriptors);
+    return [true, await scenarios[scenario](url)];
   } catch (error) {
     return [false, `${error.message}`];
   } finally {

@@ -105,7 +105,9 @@ async function speech(url) {
   const pieces = await all(made.body);
   must(peak(Buffer.concat(pieces.map((piece) => Buffer.from(piece)))) > 1_000, 'silence');
   const told = await client.audio.speech.create({ ...asked, response_format: 'pcm', stream_format: 'sse' });
-  const events = (await told.text()).split('\n\n').filter(Boolean).map((event) => JSON.parse(event.replace(/^.*?data: /s, '')));
+  const lines = (await told.text()).split('\n').filter((line) => line.startsWith('data: ')).map((line) => line.slice(6));
+  must(lines.pop() === '[DONE]', 'the stream has no end');
+  const events = lines.map((line) => JSON.parse(line));
   must(events.at(-1).type === 'speech.audio.done', JSON.stringify(events.at(-1)));
   must(events.some((event) => event.type === 'speech.audio.delta' && event.audio), 'no sound in events');
   return sizes.join(', ');
