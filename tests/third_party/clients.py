@@ -64,7 +64,7 @@ def _node(script: str) -> tuple[str, ...]:
 
 CLIENTS = (
     Client("openai", _python("agents", "openai_python"), SCENARIOS),
-    Client("openai-agents", _python("agents", "agents_python")),
+    Client("openai-agents", _python("agents", "agents_python"), (*TALK, "chat")),
     Client("pipecat", _python("pipecat", "pipecat_client")),
     Client("livekit", _python("livekit", "livekit_client")),
     Client("openai-js", _node("openai.mjs"), SCENARIOS, tls=True),
