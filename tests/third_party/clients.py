@@ -11,7 +11,7 @@ from tests.real.serving import ROOT
 HERE = Path(__file__).parent
 ENVIRONMENTS = ROOT / ".venv-clients"
 
-SCRIPTED = frozenset({"tool", "interrupt", "chat"})
+SCRIPTED = frozenset({"tool", "interrupt", "resume", "chat"})
 SCRIPT: Mapping[str, object] = {
     "replies": {
         "story": " ".join(f"The king went to town number {n} and sang a song." for n in range(1, 40))
@@ -24,7 +24,7 @@ TALK = ("text", "audio", "tool", "interrupt", "again", "odd")
 REQUESTS = ("chat", "transcribe", "speech", "embed")
 """Without a session: the OpenAI HTTP API."""
 
-SCENARIOS = (*TALK, "listen", *REQUESTS)
+SCENARIOS = (*TALK, "resume", "listen", *REQUESTS)
 
 
 class Door(Enum):

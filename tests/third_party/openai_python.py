@@ -164,6 +164,42 @@ async def again(stage: Stage) -> str:
         return f"{done.output[0].content[0].text}"
 
 
+async def resume(stage: Stage) -> str:
+    """The line is cut in a reply; the package connects again by itself, and is told where the session is."""
+    session: dict[str, str] = {}
+    came: list[int] = []
+
+    def back(event: Any) -> Any:
+        came.append(event.close_code)
+        return {
+            "extra_query": {"session_id": session["id"], "after": session["last"]},
+            "extra_headers": {"Chorale-Session-Secret": session["secret"]},
+        }
+
+    client = AsyncOpenAI(
+        api_key="none", base_url=stage.url, websocket_base_url=stage.url.replace("http", "ws")
+    )
+    connecting: Any = client.realtime.connect(model="chorale", on_reconnecting=back)
+    async with client, connecting as connection:
+        shown = connection._connection.response.headers  # as they came with the upgrade
+        session.update(id=shown["Chorale-Session-Id"], secret=shown["Chorale-Session-Secret"])
+        await connection.session.update(session={"type": "realtime", "output_modalities": ["text"]})
+        await connection.conversation.item.create(item=typed(STORY))
+        await connection.response.create()
+        events: list[Any] = []
+        for _ in range(2):
+            events += await said(connection, "response.output_text.delta")
+            session["last"] = events[-1].event_id
+            connection._connection.transport.abort()
+        events += await said(connection, "response.done")
+    written = "".join(e.delta for e in events if e.type == "response.output_text.delta")
+    must(len(came) == 2, f"it came back {came}")
+    must(events[-1].response.output[0].content[0].text == written, "something was lost or came twice")
+    ids = [event.event_id for event in events if event.type != "session.created"]
+    must(len(set(ids)) == len(ids), "an event came twice")
+    return f"{len(came)} cuts, {len(written)} characters"
+
+
 async def odd(stage: Stage) -> str:
     """Fields nobody knows, G.711, odd sizes, large tools, a history, overrides, and a response out of band."""
     tools = [{**WEATHER, "name": f"tool_{n}", "description": "d" * 2_000} for n in range(60)]
@@ -237,6 +273,7 @@ if __name__ == "__main__":
         "tool": tool,
         "interrupt": interrupt,
         "again": again,
+        "resume": resume,
         "odd": odd,
         "listen": listen,
         **requests_python.SCENARIOS,

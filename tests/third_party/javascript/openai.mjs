@@ -139,6 +139,42 @@ async function odd(url) {
   return response.output[0].content[0].transcript;
 }
 
+/** The line is cut in a reply; the package connects again by itself, and is told where the session is. */
+async function resume(url) {
+  const session = { id: null, last: null };
+  const options = { headers: {} };
+  const buildRealtimeURL = () => {
+    const address = new URL(`${url.replace('https', 'wss')}/realtime?model=chorale`);
+    if (session.id) address.searchParams.set('session_id', session.id);
+    if (session.last) address.searchParams.set('after', session.last);
+    return address;
+  };
+  const talk = new Talk(url, { model: 'chorale', reconnect: true, reconnectInitialDelay: 50, buildRealtimeURL, options });
+  talk.socket.socket.on('upgrade', ({ headers }) => {
+    session.id = headers['chorale-session-id'];
+    options.headers['Chorale-Session-Secret'] = headers['chorale-session-secret'];
+  });
+  talk.socket.on('reconnecting', () => { session.last = talk.events.at(-1).event_id; });
+  let came = 0;
+  talk.socket.on('reconnected', () => { came += 1; });
+  await talk.until(() => talk.all('session.created').length, 'session.created');
+  talk.send('session.update', { session: { type: 'realtime', output_modalities: ['text'] } });
+  talk.typed(STORY);
+  talk.send('response.create');
+  const deltas = () => talk.all('response.output_text.delta');
+  for (const cuts of [1, 2]) {
+    const had = deltas().length;
+    await talk.until(() => deltas().length > had, 'words');
+    talk.socket.socket.terminate();
+    await talk.until(() => came === cuts, 'its return');
+  }
+  await talk.until(() => talk.all('response.done').length, 'response.done');
+  const written = deltas().map((event) => event.delta).join('');
+  must(talk.all('response.done')[0].response.output[0].content[0].text === written, 'something was lost or came twice');
+  talk.close();
+  return `${came} cuts, ${written.length} characters`;
+}
+
 /** A session that only writes down what is said, by a secret that was made for it. */
 async function listen(url) {
   const client = new OpenAI({ apiKey: 'none', baseURL: url });
@@ -159,4 +195,4 @@ async function listen(url) {
   return heard;
 }
 
-await play(['openai', 'ws'], { text, audio, tool, interrupt, again, odd, listen, ...requests });
+await play(['openai', 'ws'], { text, audio, tool, interrupt, again, resume, odd, listen, ...requests });
