@@ -12,7 +12,15 @@ from starlette.responses import Response
 from starlette.types import ASGIApp
 
 from orchestrator.errors import ChoraleError, WireError
-from orchestrator.transports import openai_audio, openai_http, openai_models, openai_speech, page, routes
+from orchestrator.transports import (
+    description,
+    openai_audio,
+    openai_http,
+    openai_models,
+    openai_speech,
+    page,
+    routes,
+)
 from orchestrator.transports.border import Border
 from orchestrator.transports.http_coding import Coding
 from orchestrator.transports.refusals import Refusal, error_response, internal_error, refuse
@@ -43,6 +51,8 @@ class _Described(FastAPI):
     """Describes what can be asked for. That GET may be HEAD is not worth a line, and would give two the same name."""
 
     def openapi(self) -> dict[str, Any]:
+        if self.openapi_schema is not None:
+            return self.openapi_schema
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Duplicate Operation ID", UserWarning)
             described = super().openapi()
@@ -50,7 +60,7 @@ class _Described(FastAPI):
             if "get" in operations and operations.pop("head", None) is not None:
                 name = operations["get"]["operationId"]
                 operations["get"]["operationId"] = f"{name.removesuffix('_head').removesuffix('_get')}_get"
-        return described
+        return description.completed(described)
 
 
 def _page_route(file: page.PageFile) -> Callable[[Request], Awaitable[Response]]:
