@@ -11,7 +11,7 @@ from fastapi import FastAPI, Request
 from pydantic import BaseModel
 from starlette.responses import JSONResponse, Response
 
-from orchestrator.errors import Overloaded, SessionClosed, WireError
+from orchestrator.errors import ChoraleError, Overloaded, SessionClosed, WireError
 from orchestrator.observability import logs
 from orchestrator.sessions.links import LinkKind, SessionDirectory, SessionPort
 from orchestrator.transports import partial, rejoining
@@ -20,6 +20,7 @@ from orchestrator.transports.border import BODY_LIMIT
 from orchestrator.transports.entrance import Entrance
 from orchestrator.transports.refusals import NO_CACHE
 from orchestrator.transports.sse_link import EventStream, SseLink, StreamSettings
+from orchestrator.transports.turned_away import TurnedAway
 from orchestrator.wire import codec, limits, server
 from orchestrator.wire.client import AppendAudio
 from orchestrator.wire.session import as_shown
@@ -80,6 +81,8 @@ class EventsDoor:
         self._max_links = max_links
         self._settings = settings or StreamSettings()
         self._streams: dict[str, Stream] = {}
+        self.turned_away = TurnedAway(log)
+        self._too_many_told = 0
         self._empty = asyncio.Event()
         self._empty.set()
 
@@ -88,10 +91,17 @@ class EventsDoor:
         """How many streams are open or about to be."""
         return len(self._streams)
 
+    @property
+    def refused(self) -> int:
+        """How many were not let in since the start that would be at another time: too many links or sessions, of all or
+        of a tenant, or it drains."""
+        return self.turned_away.count
+
     def told(self) -> tuple[int, int, int]:
-        """Returns the private messages that wait on all streams: how many, and their bytes; none is ever dropped."""
+        """Returns the private messages that wait on all streams: how many, and their bytes; and how many streams have
+        been closed since the start for more than that."""
         sizes = [one.link.told for one in self._streams.values()]
-        return sum(count for count, _ in sizes), sum(size for _, size in sizes), 0
+        return sum(count for count, _ in sizes), sum(size for _, size in sizes), self._too_many_told
 
     def close(self, code: int, reason: str) -> None:
         """Ends every stream, after what it has yet to send."""
@@ -112,13 +122,14 @@ class EventsDoor:
     @contextlib.contextmanager
     def _hold(self, link: SseLink, session: SessionPort, principal: Principal | None) -> Iterator[None]:
         """Raises `Overloaded`."""
-        if self.links >= self._max_links:
-            raise Overloaded("too many connections are open", _RETRY_AFTER_S)
-        if sum(one.session_id == session.id for one in self._streams.values()) >= MOST_OF_A_SESSION:
-            raise Overloaded("too many streams of this session are open", _RETRY_AFTER_S, is_tenant=True)
         with contextlib.ExitStack() as place:
-            if principal is not None:
-                place.enter_context(self.entrance.link(principal)).close = link.close
+            try:
+                self._check_room(session)
+                if principal is not None:
+                    place.enter_context(self.entrance.link(principal)).close = link.close
+            except Overloaded as error:
+                self.turned_away.note(error, principal.tenant if principal is not None else "")
+                raise
             place.enter_context(logs.bind(session=session.id, link=link.id))
             self._streams[link.id] = Stream(link, session.id)
             self._empty.clear()
@@ -126,10 +137,17 @@ class EventsDoor:
             try:
                 yield
             finally:
+                self._too_many_told += link.was_told_too_much
                 del self._streams[link.id]
                 if not self._streams:
                     self._empty.set()
                 log.info("link closed")
+
+    def _check_room(self, session: SessionPort) -> None:
+        if self.links >= self._max_links:
+            raise Overloaded("too many connections are open", _RETRY_AFTER_S)
+        if sum(one.session_id == session.id for one in self._streams.values()) >= MOST_OF_A_SESSION:
+            raise Overloaded("too many streams of this session are open", _RETRY_AFTER_S, is_tenant=True)
 
 
 class SessionRoutes:
@@ -147,8 +165,12 @@ class SessionRoutes:
         own = None if asked.session is None else partial.encoded(asked.session)
         initial = partial.overlay(principal.initial, own)
         opening = principal.request(partial.model(asked.model), initial, request.headers.get("traceparent"))
-        with logs.bind(tenant=principal.tenant), self._entrance.beginning(principal):
-            session = self._directory.open(opening, LinkKind.EVENTS)
+        try:
+            with logs.bind(tenant=principal.tenant), self._entrance.beginning(principal):
+                session = self._directory.open(opening, LinkKind.EVENTS)
+        except ChoraleError as error:
+            self._door.turned_away.note(error, principal.tenant, "session")
+            raise
         view = session.view
         answer = {
             "id": session.id,

@@ -16,7 +16,6 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from orchestrator.clock import US_PER_S, seconds
 from orchestrator.errors import ChoraleError, Overloaded, SessionClosed, WireError
 from orchestrator.observability import logs
-from orchestrator.observability.refusal_lines import RefusalLines
 from orchestrator.sessions.links import LinkKind, SessionDirectory, SessionPort
 from orchestrator.transports import partial, rejoining
 from orchestrator.transports.auth import SELECTED_SUBPROTOCOL, Principal, offered_subprotocols
@@ -24,8 +23,9 @@ from orchestrator.transports.entrance import Entrance, Inside
 from orchestrator.transports.inlet import SLICE_BYTES, Inlet
 from orchestrator.transports.outbox import TOO_MANY_TOLD, Closing
 from orchestrator.transports.pace import TOO_FAST, Pace, Rate
-from orchestrator.transports.refusals import ShuttingDown, refuse
+from orchestrator.transports.refusals import refuse
 from orchestrator.transports.server import connection_of
+from orchestrator.transports.turned_away import TurnedAway
 from orchestrator.transports.websocket_link import WebSocketLink
 from orchestrator.wire import codec
 from orchestrator.wire.client import (
@@ -80,9 +80,8 @@ class WebSocketDoor:
         self._max_links = max_links
         self._rate = rate
         self._links: dict[str, WebSocketLink] = {}
-        self._refused = 0
         self._too_many_told = 0
-        self._refusals = RefusalLines(log)
+        self.turned_away = TurnedAway(log)
         self._empty = asyncio.Event()
         self._empty.set()
 
@@ -93,8 +92,9 @@ class WebSocketDoor:
 
     @property
     def refused(self) -> int:
-        """How many upgrades were answered with 503 or 429 since the start: too many links or sessions, or it drains."""
-        return self._refused
+        """How many were not let in since the start that would be at another time: too many links or sessions, of all or
+        of a tenant, or it drains."""
+        return self.turned_away.count
 
     def told(self) -> tuple[int, int, int]:
         """Returns the private messages that wait on all links: how many, and their bytes; and how many links have been
@@ -118,10 +118,12 @@ class WebSocketDoor:
             try:
                 principal = self._admit(websocket)
                 tenant = principal.tenant
+                if self.links >= self._max_links:
+                    raise Overloaded("too many connections are open", _RETRY_AFTER_S)
                 inside = place.enter_context(self._entrance.link(principal))
                 joined = self._enter(websocket, principal)
             except ChoraleError as error:
-                self._note_refused(error, tenant)
+                self.turned_away.note(error, tenant)
                 await websocket.send_denial_response(refuse(error))
                 return
             await self._hold(websocket, principal, inside, joined)
@@ -140,24 +142,12 @@ class WebSocketDoor:
             if not self._links:
                 self._empty.set()
 
-    def _note_refused(self, error: ChoraleError, tenant: str) -> None:
-        """Counts and tells of who would be let in at another time; who never is, is no loss."""
-        if isinstance(error, Overloaded | ShuttingDown):
-            self._refused += 1
-            retry_after_s = error.retry_after_s if isinstance(error, Overloaded) else _RETRY_AFTER_S
-            reason = error.wire_code or error.code if isinstance(error, ShuttingDown) else error.code
-            now = seconds(asyncio.get_running_loop().time())
-            self._refusals.note(tenant, "link", reason, now, retry_after_s)
-
     def _admit(self, websocket: WebSocket) -> Principal:
         """Checks who asks. Raises `ChoraleError`."""
         headers = websocket.headers
         self._entrance.check_host(headers)
         self._entrance.check_page(headers)
-        principal = self._entrance.admit(headers)
-        if self.links >= self._max_links:
-            raise Overloaded("too many connections are open", _RETRY_AFTER_S)
-        return principal
+        return self._entrance.admit(headers)
 
     def _enter(self, websocket: WebSocket, principal: Principal) -> Joined:
         """Finds or opens the session. Raises `ChoraleError`."""

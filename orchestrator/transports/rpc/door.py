@@ -1,6 +1,7 @@
 """The links of gRPC, gRPC-Web and Connect: how many there are, and how all of them end."""
 
 import asyncio
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -12,6 +13,9 @@ from orchestrator.errors import Overloaded
 from orchestrator.transports.auth import Principal
 from orchestrator.transports.outbox import Closing
 from orchestrator.transports.pace import Rate
+from orchestrator.transports.turned_away import TurnedAway
+
+log = logging.getLogger(__name__)
 
 SHUTTING_DOWN = Closing(1012, "The server is shutting down; connect again in a moment.")
 
@@ -44,6 +48,11 @@ class OpenLink(Protocol):
         """Private messages that wait: how many, and their bytes."""
         ...
 
+    @property
+    def was_told_too_much(self) -> bool:
+        """Whether it is ended for more of them than may wait."""
+        ...
+
     def close(self, code: int, reason: str) -> None: ...
 
 
@@ -54,7 +63,9 @@ class RpcDoor:
         """`rate`: what one stream may send."""
         self._max_links = max_links
         self.rate = rate or Rate()
+        self.turned_away = TurnedAway(log)
         self._links: dict[str, OpenLink] = {}
+        self._too_many_told = 0
         self._empty = asyncio.Event()
         self._empty.set()
 
@@ -67,10 +78,17 @@ class RpcDoor:
         """How many links are open."""
         return len(self._links)
 
+    @property
+    def refused(self) -> int:
+        """How many were not let in since the start that would be at another time: too many links or sessions, of all or
+        of a tenant, or it drains."""
+        return self.turned_away.count
+
     def told(self) -> tuple[int, int, int]:
-        """Returns the private messages that wait on all links: how many, and their bytes; none is ever dropped."""
+        """Returns the private messages that wait on all links: how many, and their bytes; and how many links have been
+        closed since the start for more than that."""
         sizes = [link.told for link in self._links.values()]
-        return sum(count for count, _ in sizes), sum(size for _, size in sizes), 0
+        return sum(count for count, _ in sizes), sum(size for _, size in sizes), self._too_many_told
 
     def check_room(self) -> None:
         """Raises `Overloaded` where no further link may come."""
@@ -86,6 +104,7 @@ class RpcDoor:
         try:
             yield
         finally:
+            self._too_many_told += link.was_told_too_much
             del self._links[link.id]
             if not self._links:
                 self._empty.set()

@@ -12,17 +12,24 @@ from urllib.parse import unquote
 import grpc
 from starlette.datastructures import Headers
 
-from orchestrator.errors import ChoraleError
+from orchestrator.errors import ChoraleError, Overloaded
+from orchestrator.flow.tenants import Places
 from orchestrator.observability.instrument import RequestRecord, Requests
 from orchestrator.transports.auth import Principal
 from orchestrator.transports.entrance import Entrance
 from orchestrator.transports.proxies import Caller, Proxies, calling
-from orchestrator.transports.rpc.door import principal
+from orchestrator.transports.rpc.door import RpcDoor, principal
 from orchestrator.transports.rpc.statuses import OK, http_status, status_of
 
 log = logging.getLogger(__name__)
 
 HEALTH = "/grpc.health.v1.Health/"
+LINKS = frozenset({"/chorale.v1.Sessions/Converse", "/chorale.v1.Sessions/Watch"})
+
+MOST_CALLS = 64
+"""That a tenant may have at one time beside its links."""
+
+_RETRY_AFTER_S = 1.0
 
 # gRPC's own types leave open what a behaviour takes and gives: it depends on the method.
 Context = grpc.aio.ServicerContext[Any, Any]
@@ -123,6 +130,49 @@ class Authenticating(grpc.aio.ServerInterceptor):
         speak gRPC, whatever name it was given."""
         self._entrance.check_host({"host": "localhost"})
         return self._entrance.admit(headers_of(context.invocation_metadata()))
+
+
+class Limiting(grpc.aio.ServerInterceptor):
+    """Holds back who asks for more than there is room for, before anything of a request is read: streams over the
+    door's bound, and of one tenant more than `MOST_CALLS` other calls at one time. What flows inside of a stream is
+    held back by whoever reads it (`service`)."""
+
+    def __init__(self, door: RpcDoor) -> None:
+        self._door = door
+        self._running = Places()
+
+    async def intercept_service(  # type: ignore[override]
+        self, continuation: Continuation, handler_call_details: grpc.HandlerCallDetails
+    ) -> Handler | None:
+        handler: Handler | None = await continuation(handler_call_details)
+        method = handler_call_details.method
+        if handler is None or method.startswith(HEALTH):
+            return handler
+        behaviour = behaviour_of(handler)
+
+        async def limited(request: object, context: Context) -> Any:
+            tenant = principal.get().tenant
+            try:
+                if method in LINKS:
+                    self._door.check_room()
+                    return await carried_out(behaviour, request, context)
+                with self._place(tenant):
+                    return await carried_out(behaviour, request, context)
+            except Overloaded as error:
+                self._door.turned_away.note(error, tenant, "link" if method in LINKS else "request")
+                status = status_of(error)
+            return await context.abort(grpc.StatusCode[status.name], status.message, status.metadata)
+
+        return replaced(handler, limited)
+
+    @contextmanager
+    def _place(self, tenant: str) -> Iterator[None]:
+        if not self._running.take(tenant, MOST_CALLS):
+            raise Overloaded(f"{MOST_CALLS} calls of this tenant run already", _RETRY_AFTER_S, is_tenant=True)
+        try:
+            yield
+        finally:
+            self._running.give_back(tenant)
 
 
 class Telling(grpc.aio.ServerInterceptor):

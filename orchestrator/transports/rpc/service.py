@@ -3,15 +3,15 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import ExitStack, aclosing, contextmanager
 from dataclasses import dataclass
 from typing import TypeVar
 
 import msgspec
 
 from orchestrator.clock import US_PER_S
-from orchestrator.errors import DeadlineExceeded, SessionClosed, WireError
+from orchestrator.errors import ChoraleError, DeadlineExceeded, SessionClosed, WireError
 from orchestrator.sessions.links import LinkKind, SessionDirectory, SessionPort
 from orchestrator.transports import partial
 from orchestrator.transports.auth import Principal
@@ -92,7 +92,9 @@ class Service:
 
     async def create(self, request: pb.CreateRequest, caller: Caller) -> pb.SessionOpened:
         """Opens a session that waits for its links as long as one that has lost them."""
-        return _opened(session := self._open(request.model, request.session, caller), session.last)
+        with self._telling(caller, "session"):
+            session = self._open(request.model, request.session, caller)
+        return _opened(session, session.last)
 
     async def get(self, request: pb.GetRequest, caller: Caller) -> pb.GetReply:
         session = self._find(request.session_id, request.secret, caller)
@@ -143,6 +145,15 @@ class Service:
             session_id = secret = ""
         return self._directory.by_id(session_id, secret, caller.principal.tenant)
 
+    @contextmanager
+    def _telling(self, caller: Caller, kind: str) -> Iterator[None]:
+        """Counts and tells of who may not come in now."""
+        try:
+            yield
+        except ChoraleError as error:
+            self._door.turned_away.note(error, caller.principal.tenant, kind)
+            raise
+
     async def _linked(
         self,
         begin: Callable[[], Awaitable[Joined]],
@@ -151,9 +162,11 @@ class Service:
         requests: AsyncIterator[pb.ClientMessage] | None = None,
     ) -> AsyncGenerator[pb.ServerMessage, None]:
         """A link, from its beginning to its end. It has a place among its tenant's before it has said anything."""
-        self._door.check_room()
-        with self._entrance.link(caller.principal) as inside:
-            joined = await begin()
+        with ExitStack() as place:
+            with self._telling(caller, "link"):
+                self._door.check_room()
+                inside = place.enter_context(self._entrance.link(caller.principal))
+                joined = await begin()
             session = joined.session
             link = RpcLink(session, with_speech, caller.cut)
             inside.close = link.close

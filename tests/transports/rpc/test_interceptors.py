@@ -10,6 +10,7 @@ from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from orchestrator.scheduling.job import Tier
 from orchestrator.transports.auth import Key, KeyRing, Principal, digest_of
+from orchestrator.transports.rpc import interceptors
 from orchestrator.transports.rpc.interceptors import headers_of
 from orchestrator.transports.rpc.v1 import chorale_pb2 as pb
 from tests.transports.rpc.calling import House, Running, against, build, refused
@@ -126,6 +127,30 @@ def test_method_that_is_not_there_is_said_to_be_missing() -> None:
         ] == "UNIMPLEMENTED"
 
     against(test, keyed)
+
+
+def test_tenant_has_so_many_calls_at_one_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One more is refused before it is read, and told when to come back; another tenant's is not; places come free."""
+    monkeypatch.setattr(interceptors, "MOST_CALLS", 3)
+    other = Key(digest_of("sk-other"), Principal("beta", Tier.GOLD))
+
+    async def test(running: Running) -> None:
+        key, others = (("authorization", f"Bearer {MARK}"),), (("authorization", "Bearer sk-other"),)
+        make: Any = running.channel.stream_unary("/chorale.v1.Sessions/Send")
+        silent = [make(metadata=key) for _ in range(3)]
+        await until(lambda: running.house.requests.began_count == 3)
+        name, _, trailers = await refused(running.stub.Get(pb.GetRequest(), metadata=key))
+        assert (name, trailers["retry-after-ms"]) == ("RESOURCE_EXHAUSTED", "1000")
+        assert running.house.door.refused == 1
+        await running.stub.Create(pb.CreateRequest(), metadata=others)
+        async with running.converse(authorization=f"Bearer {MARK}") as talk:
+            await talk.open()
+        for call in silent:
+            call.cancel()
+        await until(lambda: len(running.house.requests.records) >= 6)
+        assert (await refused(running.stub.Get(pb.GetRequest(), metadata=key)))[0] == "NOT_FOUND"
+
+    against(test, lambda: build(KeyRing([Key(digest_of(MARK), Principal("alpha", Tier.GOLD)), other])))
 
 
 def test_message_of_who_has_no_key_is_not_read() -> None:
