@@ -205,7 +205,8 @@ class Telling(grpc.aio.ServerInterceptor):
         try:
             yield
         except asyncio.CancelledError:
-            status = "CANCELLED"
+            left_s = context.time_remaining()
+            status = "CANCELLED" if left_s is None or left_s > 0 else "DEADLINE_EXCEEDED"
             raise
         except BaseException:
             code = context.code()

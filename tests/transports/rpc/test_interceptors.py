@@ -53,6 +53,25 @@ def test_every_call_is_told_once_it_has_ended() -> None:
     against(test)
 
 
+def test_call_whose_time_is_up_is_told_as_such() -> None:
+    """504 and not 499: its client did not leave. Its link is gone, and the session waits."""
+
+    async def test(running: Running) -> None:
+        opened = await running.create()
+        asked = pb.WatchRequest(session_id=opened.session_id, secret=opened.secret)
+        call = running.stub.Watch(asked, timeout=0.2)
+        await call.read()
+        await call.read()
+        assert (await refused(call.read()))[0] == "DEADLINE_EXCEEDED"
+        heard = running.house.requests
+        await until(lambda: len(heard.records) == 2)
+        assert heard.records[-1].status == 504
+        await until(lambda: not running.session.links)
+        assert running.session.ended is None
+
+    against(test)
+
+
 def test_fault_of_our_own_is_told_without_its_text(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
