@@ -87,6 +87,7 @@ class EventsDoor:
         self._settings = settings or StreamSettings()
         self._streams: dict[str, Stream] = {}
         self._refused = 0
+        self._too_many_told = 0
         self._empty = asyncio.Event()
         self._empty.set()
 
@@ -101,9 +102,10 @@ class EventsDoor:
         return self._refused
 
     def told(self) -> tuple[int, int, int]:
-        """Returns the private messages that wait on all streams: how many, and their bytes; none is ever dropped."""
+        """Returns the private messages that wait on all streams: how many, and their bytes; and how many streams have
+        been closed since the start for more than that."""
         sizes = [one.link.told for one in self._streams.values()]
-        return sum(count for count, _ in sizes), sum(size for _, size in sizes), 0
+        return sum(count for count, _ in sizes), sum(size for _, size in sizes), self._too_many_told
 
     def close(self, code: int, reason: str) -> None:
         """Ends every stream, after what it has yet to send."""
@@ -126,7 +128,7 @@ class EventsDoor:
         """Raises `Overloaded`."""
         with contextlib.ExitStack() as place:
             tenant = "" if principal is None else principal.tenant
-            with self.entrance.telling(tenant, "link", self._count_refused):
+            with self.entrance.telling(tenant, "link", self.count_refused):
                 self._check_room(session)
                 if principal is not None:
                     place.enter_context(self.entrance.link(principal)).close = link.close
@@ -137,6 +139,7 @@ class EventsDoor:
             try:
                 yield
             finally:
+                self._too_many_told += link.was_told_too_much
                 del self._streams[link.id]
                 if not self._streams:
                     self._empty.set()
@@ -149,7 +152,7 @@ class EventsDoor:
         if sum(one.session_id == session.id for one in self._streams.values()) >= MOST_OF_A_SESSION:
             raise Overloaded("too many streams of this session are open", _RETRY_AFTER_S, is_tenant=True)
 
-    def _count_refused(self) -> None:
+    def count_refused(self) -> None:
         self._refused += 1
 
 
@@ -170,7 +173,7 @@ class SessionRoutes:
         opening = principal.request(partial.model(asked.model), initial, request.headers.get("traceparent"))
         with (
             logs.bind(tenant=principal.tenant),
-            self._entrance.telling(principal.tenant, "session"),
+            self._entrance.telling(principal.tenant, "session", self._door.count_refused),
             self._entrance.beginning(principal),
         ):
             session = self._directory.open(opening, LinkKind.EVENTS)
