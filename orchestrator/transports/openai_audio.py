@@ -16,7 +16,7 @@ from orchestrator.transports import subtitles
 from orchestrator.transports.chat_answer import encode
 from orchestrator.transports.errand import Errand
 from orchestrator.transports.media import Piece
-from orchestrator.transports.openai_door import HEAR_WITHIN_US, OpenAi, principal_of, router
+from orchestrator.transports.openai_door import HEAR_WITHIN_US, OpenAi, router
 from orchestrator.transports.refusals import NO_CACHE
 from orchestrator.transports.routes import Doors
 from orchestrator.transports.seats import Seats
@@ -69,9 +69,8 @@ class AudioRoutes:
         """Recognises the speech of a file: whole, or piece by piece as server-sent events."""
         self._openai.need("asr", "speech recognition")
         with ExitStack() as held:
-            errand = held.enter_context(self._openai.errands.open(principal_of(request)))
-            self._files.take(errand.tenant)
-            held.callback(self._files.leave, errand.tenant)
+            errand = held.enter_context(self._openai.errand(request))
+            held.callback(errand.sit(self._files))
             wanted, file = await asked_of(request)
             held.callback(file.close)
             errand.book()

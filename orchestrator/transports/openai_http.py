@@ -23,7 +23,6 @@ from orchestrator.transports.openai_door import (
     REPLY_WITHIN_US,
     Body,
     OpenAi,
-    principal_of,
     router,
 )
 from orchestrator.transports.refusals import NO_CACHE
@@ -64,7 +63,7 @@ class TextRoutes:
             body.parallel_tool_calls is not False,
         )
         with ExitStack() as held:
-            errand = held.enter_context(self._openai.errands.open(principal_of(request)))
+            errand = held.enter_context(self._openai.errand(request))
             reports = errand.run(work, REPLY_WITHIN_US, "messages")
             if body.stream:
                 chunks = answer.chunks(reports, body.includes_usage)
@@ -76,7 +75,7 @@ class TextRoutes:
         """Turns texts into vectors: the model's own, whatever they come together with."""
         self._openai.need("understand", "embedding model")
         texts = _texts(body.input)
-        with self._openai.errands.open(principal_of(request)) as errand:
+        with self._openai.errand(request) as errand:
             errand.book()
             vectors, tokens = await attended(request, _embedded(errand, texts))
         own = len(vectors[0]) // 4

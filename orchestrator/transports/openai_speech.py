@@ -15,7 +15,7 @@ from orchestrator.scheduling.work import Speak, SpeechPiece
 from orchestrator.transports.chat_answer import encode
 from orchestrator.transports.errand import Errand
 from orchestrator.transports.media import MEDIA_TYPES, SoundWriter, SpeechFormat
-from orchestrator.transports.openai_door import SPEAK_WITHIN_US, Body, OpenAi, principal_of, router
+from orchestrator.transports.openai_door import SPEAK_WITHIN_US, Body, OpenAi, router
 from orchestrator.transports.routes import Doors
 from orchestrator.transports.streamed import EventStream, Streamed, attended, begun
 
@@ -54,7 +54,7 @@ class SpeechRoutes:
         if not sentences:
             raise WireError("invalid_value", "There is nothing to say in 'input'.", "input")
         with ExitStack() as held:
-            errand = held.enter_context(self._openai.errands.open(principal_of(request)))
+            errand = held.enter_context(self._openai.errand(request))
             errand.book()
             pieces = self._spoken(errand, sentences, body)
             if body.stream_format == "sse":
