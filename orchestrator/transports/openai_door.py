@@ -22,6 +22,7 @@ from orchestrator.ids import random_id
 from orchestrator.scheduling.work import LimitLeft, WorkKind
 from orchestrator.transports.auth import Principal
 from orchestrator.transports.border import BODY_LIMIT, MARKS
+from orchestrator.transports.description import ADMITTED, OF_A_BODY, Answers, errors
 from orchestrator.transports.entrance import Entrance
 from orchestrator.transports.errand import Errand, Errands
 from orchestrator.transports.refusals import Refusal, ShuttingDown
@@ -33,6 +34,9 @@ MEDIA_THREADS = 2
 """So many files of speech are written at one time; further ones wait."""
 
 MEDIA_NICENESS = 10
+
+JSON = "application/json"
+FORM = "multipart/form-data"
 
 MAX_TEXT_BYTES = 2**20
 """The body of a request without a file."""
@@ -115,52 +119,28 @@ class Body(BaseModel):
         return given
 
 
-class ErrorDetail(BaseModel):
-    """What went wrong."""
-
-    message: str
-    type: str
-    param: str | None
-    code: str | None
+ERRORS = errors(*OF_A_BODY, *ADMITTED, 404, 503, 504)
 
 
-class ErrorBody(BaseModel):
-    """Every error's body."""
-
-    error: ErrorDetail
-
-
-_WHY = {
-    400: "The request is wrong; `param` names the field.",
-    401: "The key is missing or wrong.",
-    403: "This key may not do that, or not on this page.",
-    404: "There is no such model here.",
-    413: "The body is too large.",
-    415: "The body is of a type that is not taken here.",
-    421: "The server is not known by this name.",
-    429: "The key's quota is used up; `Retry-After` says when to come back.",
-    500: "A fault of the server.",
-    503: "There is no room now, or the model has failed; `Retry-After` says when to come back.",
-    504: "The work was not done in time.",
-}
-ERRORS: dict[int | str, dict[str, Any]] = {
-    status: {"model": ErrorBody, "description": why} for status, why in _WHY.items()
-}
-
-
-def router(entrance: Entrance, body_bytes: int = MAX_TEXT_BYTES) -> APIRouter:
-    """Returns a router whose routes take bodies of `body_bytes` from who may come in: nothing of a body is read before
-    that is known. The principal stands in ``request.state.principal``."""
+def router(
+    entrance: Entrance, body_bytes: int = MAX_TEXT_BYTES, kind: str = JSON, answers: Answers = ERRORS
+) -> APIRouter:
+    """Returns a router whose routes take bodies of `body_bytes` and this `kind` from who may come in: nothing of a body
+    is read before that is known. The principal stands in ``request.state.principal``. `answers` are described."""
 
     class Admitted(APIRoute):
         def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-            return partial(_admitted, super().get_route_handler(), entrance, body_bytes)
+            return partial(_admitted, super().get_route_handler(), entrance, body_bytes, kind)
 
-    return APIRouter(route_class=Admitted, responses=ERRORS, tags=["openai"])
+    return APIRouter(route_class=Admitted, responses=answers, tags=["openai"])
 
 
 async def _admitted(
-    handle: Callable[[Request], Awaitable[Response]], entrance: Entrance, body_bytes: int, request: Request
+    handle: Callable[[Request], Awaitable[Response]],
+    entrance: Entrance,
+    body_bytes: int,
+    kind: str,
+    request: Request,
 ) -> Response:
     request.scope[MARKS] = partial(_marks, request, random_id("req"), time.monotonic())
     request.state.principal = principal = entrance.admit(request.headers)
@@ -170,6 +150,9 @@ async def _admitted(
         )
     if entrance.is_closed:
         raise ShuttingDown
+    sent = request.headers.get("content-type", kind).partition(";")[0].strip().lower()
+    if sent != kind and request.method == "POST":
+        raise Refusal(415, "unsupported_media_type", f"Send the body as {kind}.")
     request.scope[BODY_LIMIT] = body_bytes
     return await handle(request)
 

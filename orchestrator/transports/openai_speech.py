@@ -13,6 +13,7 @@ from modalities.text.sentences import SentenceStream, speakable
 from orchestrator.errors import WireError
 from orchestrator.scheduling.work import Speak, SpeechPiece
 from orchestrator.transports.chat_answer import encode
+from orchestrator.transports.description import BYTES, TEXT, gives
 from orchestrator.transports.errand import Errand
 from orchestrator.transports.media import MEDIA_TYPES, SoundWriter, SpeechFormat
 from orchestrator.transports.openai_door import SPEAK_WITHIN_US, Body, OpenAi, router
@@ -84,7 +85,16 @@ def register(app: FastAPI, doors: Doors) -> None:
         return
     routes = router(doors.entrance)
     handlers = SpeechRoutes(doors.openai)
-    routes.add_api_route("/v1/audio/speech", handlers.speech, methods=["POST"], response_class=Response)
+    routes.add_api_route(
+        "/v1/audio/speech",
+        handlers.speech,
+        methods=["POST"],
+        response_class=Response,
+        responses=gives(
+            "The file, while it is being spoken; with `stream_format` `sse` events that hold it in base64.",
+            {**dict.fromkeys(MEDIA_TYPES.values(), BYTES), "text/event-stream": TEXT},
+        ),
+    )
     app.include_router(routes)
 
 
