@@ -118,7 +118,7 @@ class ChatRequest(Body):
     top_p: float | None = Field(default=None, ge=0, le=1)
     presence_penalty: float | None = Field(default=None, ge=-2, le=2)
     frequency_penalty: float | None = Field(default=None, ge=-2, le=2)
-    logit_bias: dict[str, float] | None = Field(default=None, max_length=1_024)
+    logit_bias: Any = None  # refused, unless it is empty
     n: int | None = None
     logprobs: bool | None = None
     top_logprobs: int | None = None

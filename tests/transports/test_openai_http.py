@@ -284,6 +284,7 @@ def test_answers_carry_what_the_client_library_looks_for() -> None:
         ({"messages": [{"role": "user", "content": [{}]}]}, "messages.0.content.0.type", "required"),
         ({"messages": [{"role": "robot"}]}, "messages.0.role", "'system'"),
         ({"messages": HI, "stop": [1]}, "stop.0", "string"),
+        ({"messages": HI, "stop": ["a"] * 5}, "stop", "at most 4 items"),
         ({"messages": HI, "tool_choice": "perhaps"}, "tool_choice", "'none'"),
         ({"messages": HI, "stream": "perhaps"}, "stream", "boolean"),
     ],
