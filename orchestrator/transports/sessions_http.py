@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import functools
 import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,6 +19,16 @@ from orchestrator.sessions.links import LinkKind, SessionDirectory, SessionPort
 from orchestrator.transports import partial, rejoining
 from orchestrator.transports.auth import Principal, credential
 from orchestrator.transports.border import BODY_LIMIT
+from orchestrator.transports.description import (
+    ADMITTED,
+    ANY_OBJECT,
+    OF_A_BODY,
+    TEXT,
+    an_object,
+    errors,
+    gives,
+    takes,
+)
 from orchestrator.transports.entrance import Entrance
 from orchestrator.transports.fitting import view_fitting
 from orchestrator.transports.pace import Paces, Rate
@@ -247,11 +258,50 @@ def register(app: FastAPI, door: EventsDoor) -> None:
     """Adds the routes of this file."""
     routes = SessionRoutes(door)
     one = SESSIONS + "/{session_id}"
-    app.add_api_route(SESSIONS, routes.open, methods=["POST"])
-    app.add_api_route(one, routes.show, methods=["GET"])
-    app.add_api_route(one, routes.end, methods=["DELETE"])
-    app.add_api_route(one + "/events", routes.listen, methods=["GET"])
-    app.add_api_route(one + "/events", routes.say, methods=["POST"])
+    add = functools.partial(app.add_api_route, response_class=Response)
+    opened = an_object(id="string", secret="string", expires_at="integer", session="object")
+    add(
+        SESSIONS,
+        routes.open,
+        methods=["POST"],
+        status_code=201,
+        responses=gives("The session; `Location` is where it is.", 201, {"application/json": opened})
+        | errors(*OF_A_BODY, *ADMITTED, 503),
+    )
+    shown = an_object(id="string", last="integer", session="object")
+    add(
+        one,
+        routes.show,
+        methods=["GET"],
+        responses=gives("The session.", {"application/json": shown}) | errors(*ADMITTED, 404),
+    )
+    ended = gives("The session has ended.", 204) | errors(*ADMITTED, 404)
+    add(one, routes.end, methods=["DELETE"], status_code=204, responses=ended)
+    add(
+        one + "/events",
+        routes.listen,
+        methods=["GET"],
+        responses=gives("Its events as they come.", {"text/event-stream": TEXT})
+        | gives("It is there no more: come no more.", 204)
+        | errors(400, *ADMITTED, 404, 503),
+    )
+    add(
+        one + "/events",
+        routes.say,
+        methods=["POST"],
+        status_code=202,
+        responses=gives(
+            "All were taken.", 202, {"application/json": an_object(accepted="integer", last="integer")}
+        )
+        | errors(*OF_A_BODY, *ADMITTED, 404, 503),
+        openapi_extra=takes(
+            {
+                "application/json": {
+                    "anyOf": [ANY_OBJECT, {"type": "array", "items": ANY_OBJECT, "maxItems": MAX_EVENTS}]
+                }
+            }
+        ),
+    )
 
 
 def _shown(view: Session) -> msgspec.Raw:
