@@ -11,6 +11,8 @@ from pydantic_core import ErrorDetails
 _SHOWN_CHARACTERS = 60
 _MEMBERS = ("str", "int", "constrained-int")
 _PRIVATE = ("key", "secret", "token", "password", "credential")
+_PLAIN = ("key_poll_s", "llm_tokens", "default_output_tokens", "max_secrets")
+"""Named like something private, but no more than a number."""
 
 
 def report(found: Sequence[str], where: str) -> str:
@@ -56,11 +58,13 @@ def _expected(message: str) -> str:
     text = message.removeprefix("Value error, ").removeprefix("Input should be ").split(", unable to")[0]
     if text.startswith("a valid dictionary"):
         return "a mapping"
+    if text == "a valid tuple":
+        return "a list, like [one, another]"
     return f"{text[:1].lower()}{text[1:]}"
 
 
 def _got(steps: list[str], value: object) -> str:
-    if any(word in steps[-1].lower() for word in _PRIVATE) or any("headers" in step for step in steps[:-1]):
+    if _is_private(steps):
         return ""
     if value is None:
         return ", got nothing"
@@ -68,6 +72,13 @@ def _got(steps: list[str], value: object) -> str:
         return ", got a mapping"
     text = repr(value)
     return f", got {text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + '…'}"
+
+
+def _is_private(steps: list[str]) -> bool:
+    name = steps[-1].lower()
+    if any("headers" in step for step in steps[:-1]):
+        return True
+    return name not in _PLAIN and any(word in name for word in _PRIVATE)
 
 
 def _meant(steps: list[str], schema: type[BaseModel]) -> str:

@@ -7,6 +7,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from orchestrator.cli.main import app
+from tests.test_app import certificate
 
 SCRIPTED = """
 server: {port: 0}
@@ -79,6 +80,28 @@ def test_check_says_that_the_port_is_taken(tmp_path: Path) -> None:
         result = check(tmp_path, SCRIPTED.replace("port: 0", f"port: {port}"))
     assert result.exit_code == 1
     assert "fault" in rows(result)["address"]
+
+
+def test_check_says_that_the_port_of_grpc_is_taken(tmp_path: Path) -> None:
+    """It is a port of its own; one that is free is shown."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        result = check(tmp_path, SCRIPTED.replace("port: 0", f"port: 0, grpc: {{port: {port}}}"))
+    assert (result.exit_code, rows(result)["gRPC"].split()[0]) == (1, "fault")
+    result = check(tmp_path, SCRIPTED.replace("port: 0", "port: 0, grpc: {port: 0}"))
+    assert (result.exit_code, rows(result)["gRPC"]) == (0, "ok 127.0.0.1, any free port")
+
+
+def test_check_looks_at_the_certificate(tmp_path: Path) -> None:
+    """One that the server could not be started with is a fault, before anybody starts it."""
+    text = SCRIPTED.replace("port: 0", "port: 0, tls: {cert: cert.pem, key: key.pem}")
+    missing = check(tmp_path, text)
+    assert (missing.exit_code, rows(missing)["certificate"].split()[0]) == (2, "fault")
+    certificate(tmp_path)
+    sound = check(tmp_path, text)
+    assert (sound.exit_code, rows(sound)["certificate"].split()[0]) == (0, "ok")
 
 
 def test_check_reads_the_key_file_and_looks_who_else_can(tmp_path: Path) -> None:
