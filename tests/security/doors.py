@@ -25,13 +25,18 @@ SIGNING_KEY = bytes(range(32))
 
 IN = "let in"
 _WORDS = {
-    200: IN, 201: IN, 202: IN, 204: IN, 101: IN, 401: "unauthorized", 403: "forbidden", 404: "not found",
-
-        "OK": IN,
-        "UNAUTHENTICATED": "unauthorized",
-        "PERMISSION_DENIED": "forbidden",
-        "NOT_FOUND": "not found"
-    ,
+    200: IN,
+    201: IN,
+    202: IN,
+    204: IN,
+    101: IN,
+    401: "unauthorized",
+    403: "forbidden",
+    404: "not found",
+    "OK": IN,
+    "UNAUTHENTICATED": "unauthorized",
+    "PERMISSION_DENIED": "forbidden",
+    "NOT_FOUND": "not found",
 }
 
 
