@@ -232,7 +232,10 @@ WORKING: Mapping[str, Door] = {
 
 
 def defended(
-    folder: Path, test: Callable[[Fort], Awaitable[None]], environment: Mapping[str, str] | None = None
+    folder: Path,
+    test: Callable[[Fort], Awaitable[None]],
+    environment: Mapping[str, str] | None = None,
+    within_s: float = 120,
 ) -> None:
     """Runs `test` before a server with keys, whose `SIGNING_KEY` is known; it then stops in good order."""
     keys, signing = folder / "keys.yaml", folder / "signing"
@@ -257,6 +260,7 @@ def defended(
             "CHORALE_SERVER__SECRET_FILE": str(signing),
             **(environment or {}),
         },
+        within_s=within_s,
     )
 
 
