@@ -13,9 +13,12 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
 from orchestrator.app import Application
+from orchestrator.clients.peer import new_peer
+from orchestrator.peers import close_peer
 from orchestrator.transports.rpc.v1 import chorale_pb2 as pb
 from orchestrator.transports.rpc.v1 import chorale_pb2_grpc as pb_grpc
 from tests.test_app import readiness, running
+from tests.transports.calling import without_candidates
 from tests.transports.rpc.connecting import calling
 from tests.transports.test_http import CALLS
 
@@ -128,9 +131,9 @@ def _http(method: str, path: str, **more: Any) -> Door:
     return come
 
 
-def _rpc(method: str, make: Callable[[dict[str, str]], Any]) -> Door:
+def _rpc(method: str, make: Callable[[dict[str, Any]], Any]) -> Door:
     async def come(fort: Fort, shown: Shown) -> str:
-        named = {"session_id": shown.session_id, "secret": shown.secret}
+        named: dict[str, Any] = {"session_id": shown.session_id, "secret": shown.secret}
         return await fort.streamed(method, shown, make(named))
 
     return come
@@ -266,8 +269,6 @@ def defended(
 
 async def offer() -> str:
     """Returns an offer as a browser would make it, of a caller that never goes on."""
-    from tests.transports.calling import close_peer, new_peer, without_candidates
-
     peer = new_peer()
     try:
         peer.addTransceiver("audio")
