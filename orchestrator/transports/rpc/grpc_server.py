@@ -12,7 +12,7 @@ from typing import NoReturn, TypeVar
 
 import grpc
 from google.protobuf.message import DecodeError, Message
-from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_health.v1 import health_pb2
 from grpc_reflection.v1alpha import reflection
 
 from orchestrator.errors import ChoraleError, WireError
@@ -101,9 +101,8 @@ class GrpcServer:
             health_pb2.DESCRIPTOR.services_by_name["Health"].full_name,
             reflection.SERVICE_NAME,
         )
-        health_pb2_grpc.add_HealthServicer_to_server(
-            Health(self._readiness, self._entrance, services), server
-        )
+        health = Health(self._readiness, self._entrance, services)
+        server.add_generic_rpc_handlers((health.handlers(),))
         reflection.enable_server_reflection(services, server)
         host = f"[{options.host}]" if ":" in options.host else options.host
         address = f"{host}:{options.port}"

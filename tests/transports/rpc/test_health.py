@@ -10,7 +10,8 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from orchestrator.transports.routes import WorkerCondition
 from orchestrator.transports.rpc import health
-from tests.transports.rpc.calling import Running, against, refused
+from orchestrator.transports.rpc import service as rpc_service
+from tests.transports.rpc.calling import Running, against, build, refused
 
 SERVING = health_pb2.HealthCheckResponse.SERVING
 NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
@@ -94,5 +95,47 @@ def test_watchers_do_not_take_the_places_of_others(monkeypatch: pytest.MonkeyPat
         assert first.status == SERVING
         for one in (*calls, again):
             one.cancel()
+
+    against(test)
+
+
+@pytest.mark.parametrize("method", ["Check", "Watch"])
+def test_calls_that_never_ask_do_not_take_the_places_of_others(
+    method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They need no key: three hundred that have begun and say nothing leave room for everybody else, and end."""
+    monkeypatch.setattr(rpc_service, "FIRST_WITHIN_S", 3.0)
+
+    async def test(running: Running) -> None:
+        own = (("grpc.use_local_subchannel_pool", 1),)
+        address = f"127.0.0.1:{running.port}"
+        channels = [grpc.aio.insecure_channel(address, options=own) for _ in range(3)]
+        calls: list[Any] = [
+            channel.stream_stream(f"/grpc.health.v1.Health/{method}")()
+            for channel in channels
+            for _ in range(100)
+        ]
+        ended = [asyncio.ensure_future(one.code()) for one in calls]
+        await asyncio.wait(
+            ended, return_when=asyncio.FIRST_COMPLETED
+        )  # they have come, and some are too many
+        await running.create()
+        codes = {code.name for code in await asyncio.gather(*ended)}
+        assert codes == {"RESOURCE_EXHAUSTED", "DEADLINE_EXCEEDED"}
+        assert (await stub_of(running).Check(health_pb2.HealthCheckRequest())).status == SERVING
+        for channel in channels:
+            await channel.close()
+
+    against(test, lambda: build(max_links=4))
+
+
+def test_question_that_is_none_is_the_clients_fault() -> None:
+    """INVALID_ARGUMENT for bytes that are no message, and for a call that ends without one."""
+
+    async def test(running: Running) -> None:
+        check: Any = running.channel.unary_unary("/grpc.health.v1.Health/Check")
+        assert (await refused(check(b"\xff\xff")))[0] == "INVALID_ARGUMENT"
+        silent: Any = running.channel.stream_unary("/grpc.health.v1.Health/Check")
+        assert (await refused(silent(iter(()))))[0] == "INVALID_ARGUMENT"
 
     against(test)
