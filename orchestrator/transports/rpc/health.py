@@ -32,8 +32,8 @@ _UNKNOWN = health_pb2.HealthCheckResponse(status=health_pb2.HealthCheckResponse.
 
 
 class Health:
-    """Every service of this server is as ready as the server itself (""). Questions are read from a stream, which is the
-    same on the wire: to gRPC itself a call may run for ever before its question has come."""
+    """Every service of this server is as ready as the server itself (""). Questions are read from a stream, which is
+    the same on the wire: to gRPC itself a call may run for ever before its question has come."""
 
     def __init__(self, readiness: Readiness, entrance: Entrance, services: Iterable[str]) -> None:
         self._readiness = readiness
