@@ -1,181 +1,135 @@
-"""What `/openapi.json` says beyond what the routes' own types tell: what they answer, how a client is known, and what
-they read by hand. One row for each operation, in the shape of OpenAPI 3.1."""
+"""What ``/openapi.json`` says: what each route takes and gives, with every status that it answers with."""
 
+import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
-Schema = dict[str, Any]
+import msgspec
+from fastapi import FastAPI
+from pydantic import BaseModel
 
-JSON = "application/json"
-EVENT_STREAM = "text/event-stream"
-_ERROR = {"$ref": "#/components/schemas/Error"}
+from orchestrator.transports.chat_answer import Chunk, Completion, Embeddings
+from orchestrator.transports.transcript import Transcript, VerboseTranscript
 
+Answers = dict[int | str, dict[str, Any]]
+Schemas = Mapping[str, Mapping[str, Any]]
 
-def _object(required: str = "", **properties: Schema) -> Schema:
-    return {"type": "object", "required": required.split(), "properties": properties}
+_SHAPES = (Completion, Chunk, Embeddings, Transcript, VerboseTranscript)
+"""Bodies that are no pydantic models."""
 
-
-def _list_of(items: Schema) -> Schema:
-    return {"type": "array", "items": items}
-
-
-_TEXT: Schema = {"type": "string"}
-_COUNT: Schema = {"type": "integer", "minimum": 0}
-_FLAG: Schema = {"type": "boolean"}
-_TEXT_OR_NULL: Schema = {"type": ["string", "null"]}
-_SHOWN = _object("id type object", id=_TEXT, type={"enum": ["realtime", "transcription"]}, object=_TEXT)
-_OPENED = _object("id secret expires_at session", id=_TEXT, secret=_TEXT, expires_at=_COUNT, session=_SHOWN)
-_SECRET = _object("value expires_at session", value=_TEXT, expires_at=_COUNT, session=_SHOWN)
-_WORKER = _object("name state ready reason", name=_TEXT, state=_TEXT, ready=_FLAG, reason=_TEXT_OR_NULL)
-_READY = _object(
-    "ready draining service workers",
-    ready=_FLAG,
-    draining=_FLAG,
-    service=_object("level degraded since_s", level=_COUNT, degraded=_FLAG),
-    workers=_list_of(_WORKER),
-)
-_USAGE = _object("prompt_tokens total_tokens", prompt_tokens=_COUNT, total_tokens=_COUNT)
-_MADE: Schema = {"id": _TEXT, "created": _COUNT, "model": _TEXT}
-_CHOICE = _object("index message finish_reason", index=_COUNT, message=_object("role"), finish_reason=_TEXT)
-_COMPLETION = _object(
-    "id object created model choices usage",
-    object={"const": "chat.completion"},
-    choices=_list_of(_CHOICE),
-    usage=_USAGE,
-    **_MADE,
-)
-_VECTOR = _object("object index embedding", embedding={"type": ["array", "string"]}, index=_COUNT)
-_VECTORS = _object("object data model usage", data=_list_of(_VECTOR), model=_TEXT, usage=_USAGE)
-_TRANSCRIPT = _object("text usage", text=_TEXT, usage=_object("type seconds", seconds=_COUNT))
-_EVENT = _object("type", type=_TEXT, event_id=_TEXT)
-_ACCEPTED = _object("accepted last", accepted=_COUNT, last=_COUNT)
+_REFS = "#/components/schemas/{name}"
+_NOBODY_SENDS = "HTTPValidationError"
+"""What the framework would say of a body that is wrong; it is answered with 400 here."""
 
 
-@dataclass(frozen=True, slots=True)
-class Operation:
-    """What there is to know of one. `answers`: by status, media types to schemas; all else is an error. `body`: what it
-    reads by hand. `open`: it needs no key. `secret`: it needs that of a session, which may suffice."""
+class ErrorDetail(BaseModel):
+    """What went wrong."""
 
-    answers: Mapping[int, Mapping[str, Schema]]
-    body: Mapping[str, Schema] = field(default_factory=dict)
-    query: tuple[str, ...] = ()
-    headers: tuple[str, ...] = ()
-    open: bool = False
-    secret: bool = False
-    secret_suffices: bool = False
+    message: str
+    type: str
+    param: str | None
+    code: str | None
 
 
-OPERATIONS: Mapping[tuple[str, str], Operation] = {
-    ("/v1/realtime", "get"): Operation({}, open=True),
-    ("/v1/realtime/client_secrets", "post"): Operation({200: {JSON: _SECRET}}),
-    ("/v1/realtime/calls", "post"): Operation(
-        {201: {"application/sdp": _TEXT}},
-        body={
-            "application/sdp": _TEXT,
-            "multipart/form-data": _object("sdp", sdp=_TEXT, session={"type": "string", "format": "json"}),
-        },
-        query=("model", "session_id", "after"),
-        headers=("Chorale-Session-Secret",),
-    ),
-    ("/v1/realtime/calls/{call_id}/hangup", "post"): Operation({200: {}}),
-    ("/healthz", "get"): Operation({200: {JSON: _object("status", status={"const": "ok"})}}, open=True),
-    ("/readyz", "get"): Operation({200: {JSON: _READY}, 503: {JSON: _READY}}, open=True),
-    ("/metrics", "get"): Operation({200: {"text/plain": _TEXT}}),
-    ("/v1/sessions", "post"): Operation({201: {JSON: _OPENED}}),
-    ("/v1/sessions/{session_id}", "get"): Operation(
-        {200: {JSON: _object("id last session", id=_TEXT, last=_COUNT, session=_SHOWN)}}, secret=True
-    ),
-    ("/v1/sessions/{session_id}", "delete"): Operation({204: {}}, secret=True),
-    ("/v1/sessions/{session_id}/events", "get"): Operation(
-        {200: {EVENT_STREAM: {}}, 204: {}},
-        query=("after", "sound"),
-        headers=("Last-Event-ID",),
-        secret=True,
-        secret_suffices=True,
-    ),
-    ("/v1/sessions/{session_id}/events", "post"): Operation(
-        {202: {JSON: _ACCEPTED}},
-        body={JSON: {"anyOf": [_EVENT, {**_list_of(_EVENT), "minItems": 1, "maxItems": 64}]}},
-        secret=True,
-    ),
-    ("/v1/chat/completions", "post"): Operation({200: {JSON: _COMPLETION, EVENT_STREAM: {}}}),
-    ("/v1/embeddings", "post"): Operation({200: {JSON: _VECTORS}}),
-    ("/v1/audio/transcriptions", "post"): Operation(
-        {
-            200: {
-                JSON: _TRANSCRIPT,
-                EVENT_STREAM: {},
-                "text/plain": _TEXT,
-                "application/x-subrip": _TEXT,
-                "text/vtt": _TEXT,
-            }
+class ErrorBody(BaseModel):
+    """Every error's body."""
+
+    error: ErrorDetail
+
+
+_WHY = {
+    400: "The request is wrong; `param` names the field.",
+    401: "The key is missing or wrong.",
+    403: "This key may not do that, or not on this page.",
+    404: "There is nothing of this name here: no such session or call, or no such model.",
+    413: "The body is too large.",
+    415: "The body is of a type that is not taken here.",
+    421: "The server is not known by this name.",
+    426: "This is a WebSocket endpoint.",
+    429: "The key's quota is used up, it has all that it may have at one time, or too many wrong keys came from there; "
+    "`Retry-After` says when to come back.",
+    500: "A fault of the server.",
+    503: "There is no room now, or a model has failed; `Retry-After` says when to come back.",
+    504: "The work was not done in time.",
+}
+_LATER = {"Retry-After": {"description": "Seconds.", "schema": {"type": "integer"}}}
+ADMITTED = (401, 403, 421, 429, 500)
+"""What any route with a key may answer."""
+
+OF_A_BODY = (400, 413, 415)
+
+
+def errors(*statuses: int) -> Answers:
+    """Returns the errors of a route."""
+    return {
+        status: {
+            "model": ErrorBody,
+            "description": _WHY[status],
+            **({"headers": _LATER} if status in (429, 503) else {}),
         }
-    ),
-    ("/v1/audio/speech", "post"): Operation({200: {"audio/*": {}, EVENT_STREAM: {}}}),
+        for status in statuses
+    }
+
+
+def gives(what: str, *told: int | Schemas) -> Answers:
+    """Returns the answer of a route where nothing went wrong: its status (200 where none is given), and the schema of
+    each media type."""
+    status = next((one for one in told if isinstance(one, int)), 200)
+    schemas: Schemas = next((one for one in told if not isinstance(one, int)), {})
+    content = {kind: {"schema": schema} for kind, schema in schemas.items()}
+    return {status: {"description": what, **({"content": content} if content else {})}}
+
+
+def shape(of: type) -> dict[str, Any]:
+    """Returns where the schema of one of the bodies stands that are no pydantic models."""
+    return {"$ref": _REFS.format(name=of.__name__)}
+
+
+def an_object(**properties: str | dict[str, Any]) -> dict[str, Any]:
+    """Returns the schema of an object that has all of these, each with its type or schema."""
+    told = {name: {"type": one} if isinstance(one, str) else one for name, one in properties.items()}
+    return {"type": "object", "required": list(told), "properties": told}
+
+
+def takes(schemas: Schemas) -> dict[str, Any]:
+    """Returns what a route says of a body that it reads by itself: the schema of each media type."""
+    return {"requestBody": {"required": True, "content": gives("", schemas)[200]["content"]}}
+
+
+TEXT: dict[str, Any] = {"type": "string"}
+BYTES: dict[str, Any] = {"type": "string", "format": "binary"}
+ANY_OBJECT: dict[str, Any] = {"type": "object"}
+SENT_EVENT: dict[str, Any] = {
+    "type": "object",
+    "properties": {"event": TEXT, "id": TEXT, "data": {**TEXT, "contentMediaType": "application/json"}},
 }
-
-_SCHEMAS: Schema = {
-    "Error": _object(
-        "error",
-        error=_object(
-            "message type param code",
-            message=_TEXT,
-            type={"enum": ["invalid_request_error", "rate_limit_error", "server_error"]},
-            param=_TEXT_OR_NULL,
-            code=_TEXT_OR_NULL,
-        ),
-    )
-}
-_SECRET_HEADER = "Chorale-Session-Secret"
-_SCHEMES: Schema = {
-    "key": {"type": "http", "scheme": "bearer", "description": "Where the server has keys."},
-    "secret": {"type": "apiKey", "in": "header", "name": _SECRET_HEADER},
-}
-_FRAMEWORKS_OWN = ("HTTPValidationError", "ValidationError")
+"""Of one event of a stream; its lines are its properties, as OpenAPI describes what streams."""
 
 
-def completed(described: Schema) -> Schema:
-    """Returns what the framework found out, with what it cannot know. `described` is changed."""
-    components = described.setdefault("components", {})
-    schemas = components.setdefault("schemas", {})
-    for name in _FRAMEWORKS_OWN:
-        schemas.pop(name, None)
-    schemas |= _SCHEMAS
-    components["securitySchemes"] = _SCHEMES
-    for path, operations in described["paths"].items():
-        for method, operation in operations.items():
-            known = OPERATIONS.get((path, method))
-            operation["responses"].pop("422", None)  # answered as 400, like every request that is wrong
-            operation["responses"]["default"] = {
-                "description": "What is wrong.",
-                "content": {JSON: {"schema": _ERROR}},
-            }
-            if known is not None:
-                _complete(operation, known)
-            if known is None or not known.open:
-                operation["security"] = [{"key": []}]
-            if known is not None and known.secret_suffices:
-                operation["security"].append({"secret": []})
-    return described
+class Described(FastAPI):
+    """Describes what can be asked for. That GET may be HEAD is not worth a line, and would give two the same name."""
+
+    def openapi(self) -> dict[str, Any]:
+        """Returns the description; what is wrong with a request is 400 in it, as it is in fact."""
+        if self.openapi_schema is None:
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", "Duplicate Operation ID", UserWarning)
+                described = super().openapi()
+            _, shapes = msgspec.json.schema_components(_SHAPES, ref_template=_REFS)
+            schemas = described["components"]["schemas"]
+            schemas.update(shapes)
+            for unused in (_NOBODY_SENDS, "ValidationError"):
+                schemas.pop(unused, None)
+            described["components"]["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
+            described["security"] = [{"key": []}, {}]
+            for operations in described["paths"].values():
+                _tidy(operations)
+        return self.openapi_schema or {}
 
 
-def _complete(operation: Schema, known: Operation) -> None:
-    answers = operation["responses"]
-    found = answers.pop("200", {})
-    own = found.get("content", {}).get(JSON, {}).get("schema")
-    for status, by_type in known.answers.items():
-        answers[str(status)] = answer = {"description": found.get("description", "Done.")}
-        if by_type:
-            answer["content"] = {
-                kind: {"schema": own if own and kind == JSON else schema} for kind, schema in by_type.items()
-            }
-    if known.body:
-        content = {kind: {"schema": schema} for kind, schema in known.body.items()}
-        operation["requestBody"] = {"required": True, "content": content}
-    headers = (*known.headers, *((_SECRET_HEADER,) if known.secret else ()))
-    for place, names in (("query", known.query), ("header", headers)):
-        for name in names:
-            needed = known.secret and name == _SECRET_HEADER
-            parameter = {"name": name, "in": place, "required": needed, "schema": _TEXT}
-            operation.setdefault("parameters", []).append(parameter)
+def _tidy(operations: dict[str, Any]) -> None:
+    if "get" in operations and operations.pop("head", None) is not None:
+        name = operations["get"]["operationId"]
+        operations["get"]["operationId"] = f"{name.removesuffix('_head').removesuffix('_get')}_get"
+    for operation in operations.values():
+        operation["responses"].pop("422", None)

@@ -22,15 +22,32 @@ from schemathesis.checks import (
     status_code_conformance,
 )
 
-from orchestrator.transports.description import OPERATIONS
 from tests.fuzz.serving import AUTHORIZED, keyed_server
 from tests.real.serving import Served
 
 EXAMPLES = int(os.environ.get("CHORALE_FUZZ_EXAMPLES", "0"))
 """0: the same few each time; else so many new ones."""
 
-MODELS = (("/v1/models", "get"), ("/v1/models/{name}", "get"))
-ALL = (*OPERATIONS, *MODELS)
+ALL = (
+    ("/v1/realtime", "get"),
+    ("/v1/realtime/client_secrets", "post"),
+    ("/v1/realtime/calls", "post"),
+    ("/v1/realtime/calls/{call_id}/hangup", "post"),
+    ("/v1/sessions", "post"),
+    ("/v1/sessions/{session_id}", "get"),
+    ("/v1/sessions/{session_id}", "delete"),
+    ("/v1/sessions/{session_id}/events", "get"),
+    ("/v1/sessions/{session_id}/events", "post"),
+    ("/v1/chat/completions", "post"),
+    ("/v1/embeddings", "post"),
+    ("/v1/audio/transcriptions", "post"),
+    ("/v1/audio/speech", "post"),
+    ("/v1/models", "get"),
+    ("/v1/models/{name}", "get"),
+    ("/healthz", "get"),
+    ("/readyz", "get"),
+    ("/metrics", "get"),
+)
 CHECKS: list[CheckFunction] = [
     not_a_server_error,
     status_code_conformance,

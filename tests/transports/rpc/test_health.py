@@ -10,8 +10,8 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from orchestrator.transports.routes import WorkerCondition
 from orchestrator.transports.rpc import health
-from orchestrator.transports.rpc import service as rpc_service
 from tests.transports.rpc.calling import Running, against, build, refused
+from tests.transports.running import until
 
 SERVING = health_pb2.HealthCheckResponse.SERVING
 NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
@@ -74,6 +74,63 @@ def test_who_watches_is_told_of_changes_only(monkeypatch: pytest.MonkeyPatch) ->
     against(test)
 
 
+def test_health_of_every_service_is_listed() -> None:
+    """In one answer, the server itself as "" among them."""
+
+    async def test(running: Running) -> None:
+        messages: Any = health_pb2
+        listed = await stub_of(running).List(messages.HealthListRequest())
+        names = {
+            "",
+            "chorale.v1.Sessions",
+            "grpc.health.v1.Health",
+            "grpc.reflection.v1alpha.ServerReflection",
+        }
+        assert {name: one.status for name, one in listed.statuses.items()} == dict.fromkeys(names, SERVING)
+
+    against(test)
+
+
+def silent(running: Running, method: str, count: int) -> list[Any]:
+    """Begins calls whose request never comes."""
+    make: Any = running.channel.stream_unary(f"/grpc.health.v1.Health/{method}")
+    return [make() for _ in range(count)]
+
+
+def test_who_asks_for_health_and_says_nothing_takes_no_place_of_others() -> None:
+    """Nobody needs a key for it: many such calls, and still work is done and health is told; they are ended."""
+    houses = build(max_links=4)
+
+    async def test(running: Running) -> None:
+        asking = silent(running, "Check", 100) + silent(running, "Watch", 20)
+        await until(lambda: running.house.requests.began_count == len(asking))
+        await running.create()
+        assert (await stub_of(running).Check(health_pb2.HealthCheckRequest())).status == SERVING
+        for call in asking[: -health.MOST_ASKING]:
+            assert (await refused(call))[0] == "RESOURCE_EXHAUSTED"
+        for call in asking:
+            call.cancel()
+
+    against(test, lambda: houses)
+
+
+def test_who_never_says_what_he_asks_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """DEADLINE_EXCEEDED; who says that he asks nothing, too much or noise: INVALID_ARGUMENT."""
+    monkeypatch.setattr(health, "ASKED_WITHIN_S", 0.05)
+
+    async def test(running: Running) -> None:
+        (call,) = silent(running, "Check", 1)
+        assert (await refused(call))[0] == "DEADLINE_EXCEEDED"
+        (call,) = silent(running, "Check", 1)
+        await call.done_writing()
+        assert (await refused(call))[0] == "INVALID_ARGUMENT"
+        check: Any = running.channel.unary_unary("/grpc.health.v1.Health/Check")
+        for noise in (b"\x0a\x00" * 2_000, b"\xff" * 20):
+            assert (await refused(check(noise)))[0] == "INVALID_ARGUMENT"
+
+    against(test)
+
+
 def test_watchers_do_not_take_the_places_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
     """They need no key, so they are few: one more is refused until one leaves."""
     monkeypatch.setattr(health, "MOST_WATCHERS", 2)
@@ -95,47 +152,5 @@ def test_watchers_do_not_take_the_places_of_others(monkeypatch: pytest.MonkeyPat
         assert first.status == SERVING
         for one in (*calls, again):
             one.cancel()
-
-    against(test)
-
-
-@pytest.mark.parametrize("method", ["Check", "Watch"])
-def test_calls_that_never_ask_do_not_take_the_places_of_others(
-    method: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """They need no key: three hundred that have begun and say nothing leave room for everybody else, and end."""
-    monkeypatch.setattr(rpc_service, "FIRST_WITHIN_S", 3.0)
-
-    async def test(running: Running) -> None:
-        own = (("grpc.use_local_subchannel_pool", 1),)
-        address = f"127.0.0.1:{running.port}"
-        channels = [grpc.aio.insecure_channel(address, options=own) for _ in range(3)]
-        calls: list[Any] = [
-            channel.stream_stream(f"/grpc.health.v1.Health/{method}")()
-            for channel in channels
-            for _ in range(100)
-        ]
-        ended = [asyncio.ensure_future(one.code()) for one in calls]
-        await asyncio.wait(
-            ended, return_when=asyncio.FIRST_COMPLETED
-        )  # they have come, and some are too many
-        await running.create()
-        codes = {code.name for code in await asyncio.gather(*ended)}
-        assert codes == {"RESOURCE_EXHAUSTED", "DEADLINE_EXCEEDED"}
-        assert (await stub_of(running).Check(health_pb2.HealthCheckRequest())).status == SERVING
-        for channel in channels:
-            await channel.close()
-
-    against(test, lambda: build(max_links=4))
-
-
-def test_question_that_is_none_is_the_clients_fault() -> None:
-    """INVALID_ARGUMENT for bytes that are no message, and for a call that ends without one."""
-
-    async def test(running: Running) -> None:
-        check: Any = running.channel.unary_unary("/grpc.health.v1.Health/Check")
-        assert (await refused(check(b"\xff\xff")))[0] == "INVALID_ARGUMENT"
-        silent: Any = running.channel.stream_unary("/grpc.health.v1.Health/Check")
-        assert (await refused(silent(iter(()))))[0] == "INVALID_ARGUMENT"
 
     against(test)
