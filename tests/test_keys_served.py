@@ -130,7 +130,7 @@ def test_withdrawn_key_is_sent_away_from_every_door(tmp_path: Path) -> None:
             path = f"/v1/sessions/{opened.session_id}"
             secret = {"Chorale-Session-Secret": opened.secret}
             asked = pb.WatchRequest(session_id=opened.session_id, secret=opened.secret)
-            by_grpc = stub.Watch(asked, metadata=(("authorization", f"Bearer {ONE}"),))
+            by_grpc = aiter(stub.Watch(asked, metadata=(("authorization", f"Bearer {ONE}"),)))
             by_connect = connecting.watch(opened)
             async with (
                 speaking(port, ONE) as socket,
@@ -138,7 +138,7 @@ def test_withdrawn_key_is_sent_away_from_every_door(tmp_path: Path) -> None:
                 client.stream("GET", path + f"/events?secret={opened.secret}") as by_secret,
             ):
                 assert (by_key.status_code, by_secret.status_code) == (200, 200)
-                await by_grpc.read()
+                await anext(by_grpc)
                 await anext(by_connect)
                 assert (await client.get(path, headers={**other, **secret})).status_code == 200
                 file.write_text("keys:\n" + entry(TWO, "a"))
