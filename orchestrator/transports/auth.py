@@ -18,7 +18,7 @@ from orchestrator.scheduling.job import Tier
 from orchestrator.sessions.links import SessionRequest
 from orchestrator.transports.proxies import caller
 from orchestrator.transports.signed_secret import (
-    NO_CONFIG,
+    NO_PART,
     NONCE_BYTES,
     SECRET_PREFIX,
     SIGNING_KEY_BYTES,
@@ -206,7 +206,7 @@ class SecretBook:
         """Returns a new secret that stands for `owner` and carries `initial`; with `uses` it begins so many things and
         no more. Raises `Overloaded`."""
         expires_us = now_us + lifetime_s * US_PER_S
-        config = NO_CONFIG if initial is None else config_digest(owner.tenant, initial)
+        config = config_digest(owner.tenant, NO_PART if initial is None else initial)
         nonce = random_bytes(NONCE_BYTES)
         keeping: dict[bytes, _Kept] = {}
         if initial is not None:
@@ -217,16 +217,21 @@ class SecretBook:
         claims = Claims(expires_us, owner.key_id, config, nonce, uses)
         return ClientSecret(self._seal.close(claims), expires_us)
 
-    def find(self, presented: str, now_us: int) -> tuple[Claims, bytes | None] | None:
-        """Returns what a secret says and the part of a session that belongs to it. None where it was not made here, has
-        expired, or what belongs to it is not here any more: no other session is to take its place."""
+    def find(self, presented: str, now_us: int) -> Claims | None:
+        """Returns what a secret says. None where it was not made here or has expired."""
         claims = self._seal.open(presented)
-        if claims is None or claims.expires_us <= now_us:
+        return None if claims is None or claims.expires_us <= now_us else claims
+
+    def part_of(self, claims: Claims, tenant: str) -> bytes | None:
+        """Returns the part of a session that belongs to a secret; None where it has none. Raises `LookupError` where it
+        was made for another tenant than that which its key has now, or what belongs to it is not here any more: no
+        other session is to take its place."""
+        if claims.config == config_digest(tenant, NO_PART):
             return None
-        if claims.config == NO_CONFIG:
-            return claims, None
-        kept = self._kept.get(claims.config)
-        return None if kept is None else (claims, kept.initial)
+        kept = self._kept[claims.config]
+        if kept.tenant != tenant:
+            raise LookupError("made for another tenant")
+        return kept.initial
 
     def use(self, secret_id: bytes) -> bool:
         """Takes one of a secret's uses; false where none is left."""
@@ -333,12 +338,13 @@ class Gate:
 
     def _holder(self, presented: str, now_us: int) -> Principal | None:
         """Returns whom a secret stands for: its key as it is now."""
-        found = self.secrets.find(presented, now_us)
-        if found is None:
+        claims = self.secrets.find(presented, now_us)
+        maker = None if claims is None else self._maker(claims.key_id, now_us)
+        if claims is None or maker is None:
             return None
-        claims, initial = found
-        maker = self._maker(claims.key_id, now_us)
-        if maker is None:
+        try:
+            initial = self.secrets.part_of(claims, maker.tenant)
+        except LookupError:
             return None
         return replace(
             maker, initial=initial, temporary=True, secret_id=claims.nonce if claims.uses else None

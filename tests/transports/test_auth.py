@@ -109,6 +109,18 @@ def test_client_secret_dies_with_its_key_and_follows_its_changes() -> None:
         gate.admit(secret, 0)
 
 
+@pytest.mark.parametrize("initial", [None, b'{"type":"realtime"}'])
+def test_client_secret_is_worth_nothing_once_its_key_is_anothers(initial: bytes | None) -> None:
+    """What was made for one tenant opens nothing of the next; back with the first it does."""
+    gate = Gate(RING, SecretBook(10))
+    secret = gate.secrets.make(gate.admit("sk-acme", 0), initial, 60, 0).value
+    gate.replace(KeyRing([Key(digest_of("sk-acme"), LAB)]))
+    with pytest.raises(Unauthorized):
+        gate.admit(secret, 1)
+    gate.replace(RING)
+    assert gate.admit(secret, 1).tenant == "acme"
+
+
 @pytest.mark.parametrize("makers_ring", [RING, None])
 def test_client_secret_is_worth_nothing_where_keys_were_brought_in_or_given_up(
     makers_ring: KeyRing | None,
@@ -245,6 +257,7 @@ def test_secret_book_never_holds_more_than_its_capacity(makes: list[tuple[str, i
     book = SecretBook(8)
     now_us = 0
     living: dict[str, int] = {}
+    tenants: dict[str, str] = {}
     waits_s: list[float] = []
     for number, (tenant, lifetime_s, pause_s) in enumerate(makes):
         now_us += pause_s * US_PER_S
@@ -255,9 +268,13 @@ def test_secret_book_never_holds_more_than_its_capacity(makes: list[tuple[str, i
             waits_s.append(refusal.retry_after_s)
         else:
             living[secret.value] = secret.expires_us
+            tenants[secret.value] = tenant
         assert len(book) <= 8
         for value, expires_us in living.items():
-            assert (book.find(value, now_us) is not None) == (expires_us > now_us)
+            claims = book.find(value, now_us)
+            assert (claims is not None) == (expires_us > now_us)
+            if claims is not None:
+                assert book.part_of(claims, tenants[value])
     assert all(wait_s > 0 for wait_s in waits_s)
 
 
