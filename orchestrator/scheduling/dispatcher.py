@@ -119,13 +119,7 @@ class Dispatcher:
 
     def book(self, tenant: str, tier: int) -> Refusal | None:
         """Puts one request on a tenant's account, for work that costs nothing by itself (`Costs.request`)."""
-        if self._costs is None:
-            return None
-        now = self._clock.now_us()
-        refusal = self._costs.request(tenant, tier, now)
-        if refusal is not None:
-            self._refusals.note(tenant, "request", refusal.reason.value, now, refusal.retry_after_s)
-        return refusal
+        return None if self._costs is None else self._costs.request(tenant, tier, self._clock.now_us())
 
     def submit(self, job: Job, turn: int = 0) -> None:
         """Queues a job of a session's `turn` (for telemetry; `NO_TURN`: of a request). Never waits: a refusal arrives

@@ -1,6 +1,7 @@
 """Work that is done for a request instead of a session: through the same dispatcher, by the same workers."""
 
 import asyncio
+import logging
 import math
 from collections import deque
 from collections.abc import AsyncGenerator
@@ -12,6 +13,7 @@ from orchestrator.flow.limiter import Refusal as NoRoom
 from orchestrator.flow.limiter import RefusalReason
 from orchestrator.ids import random_id
 from orchestrator.observability.instrument import NO_TURN
+from orchestrator.observability.refusal_lines import RefusalLines
 from orchestrator.scheduling.dispatcher import Dispatcher
 from orchestrator.scheduling.job import Job, Tier
 from orchestrator.scheduling.splice import ends_a_job
@@ -19,6 +21,8 @@ from orchestrator.scheduling.work import CONTEXT_EXCEEDED, REFUSED, Failed, Repl
 from orchestrator.transports.auth import Principal
 from orchestrator.transports.refusals import Refusal, ShuttingDown
 from orchestrator.transports.seats import Seats
+
+log = logging.getLogger(__name__)
 
 MOST_ERRANDS = 256
 """Requests whose work is being done, over all tenants …"""
@@ -46,10 +50,16 @@ class Errands:
         self._open: dict[str, Errand] = {}
         self._seats = Seats(MOST_ERRANDS, MOST_OF_A_TENANT, "too many requests are being answered")
         self._empty = asyncio.Event()
+        self._refusals = RefusalLines(log)
         self._closed = False
 
     def __len__(self) -> int:
         return len(self._open)
+
+    def tell_refused(self, tenant: str, refusal: NoRoom) -> None:
+        """Has the log say whose request found its quota used up before there was a job of it."""
+        now = self._clock.now_us()
+        self._refusals.note(tenant, "request", refusal.reason.value, now, refusal.retry_after_s)
 
     def open(self, principal: Principal) -> "Errand":
         """Makes room for a request's work. Raises `Overloaded`, `ShuttingDown`."""
@@ -118,6 +128,7 @@ class Errand:
         """Puts one request on the tenant's account, where its work costs nothing by itself. Raises `Refusal` (429)."""
         refusal = self._dispatcher.book(self.tenant, self.tier)
         if isinstance(refusal, NoRoom):
+            self._errands.tell_refused(self.tenant, refusal)
             wait_s = refusal.retry_after_s
             when = f"; try again in {wait_s:.1f} s" if wait_s else ""
             raise _over_quota(f"the quota of this key is used up{when}", wait_s)
