@@ -154,10 +154,11 @@ def _refused(parts: ServerParts) -> int:
 
 
 def _told(parts: ServerParts) -> tuple[int, int, int]:
-    """Returns the private messages that wait on the links of all doors: how many, their bytes, and none lost."""
-    doors = (parts.links, parts.streams) if parts.streams else (parts.links,)
-    told = [door.told() for door in doors]
-    return sum(count for count, _, _ in told), sum(size for _, size, _ in told), 0
+    """Returns the private messages that wait on links of WebSocket and RPC: how many, their bytes, and how many links
+    were closed for too many."""
+    told = [door.told() for door in (parts.links, parts.streams) if door is not None]
+    count, size, closed = (sum(column) for column in zip(*told, strict=True))
+    return count, size, closed
 
 
 def _waiting(recorder: SessionRecorder) -> tuple[int, int, int]:

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import functools
 import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,6 +19,16 @@ from orchestrator.sessions.links import LinkKind, SessionDirectory, SessionPort
 from orchestrator.transports import partial, rejoining
 from orchestrator.transports.auth import Principal, credential
 from orchestrator.transports.border import BODY_LIMIT
+from orchestrator.transports.description import (
+    ADMITTED,
+    ANY_OBJECT,
+    OF_A_BODY,
+    TEXT,
+    an_object,
+    errors,
+    gives,
+    takes,
+)
 from orchestrator.transports.entrance import Entrance
 from orchestrator.transports.fitting import view_fitting
 from orchestrator.transports.pace import Paces, Rate
@@ -87,6 +98,7 @@ class EventsDoor:
         self._settings = settings or StreamSettings()
         self._streams: dict[str, Stream] = {}
         self._refused = 0
+        self._too_many_told = 0
         self._empty = asyncio.Event()
         self._empty.set()
 
@@ -101,9 +113,10 @@ class EventsDoor:
         return self._refused
 
     def told(self) -> tuple[int, int, int]:
-        """Returns the private messages that wait on all streams: how many, and their bytes; none is ever dropped."""
+        """Returns the private messages that wait on all streams: how many, and their bytes; and how many streams have
+        been closed since the start for more than that."""
         sizes = [one.link.told for one in self._streams.values()]
-        return sum(count for count, _ in sizes), sum(size for _, size in sizes), 0
+        return sum(count for count, _ in sizes), sum(size for _, size in sizes), self._too_many_told
 
     def close(self, code: int, reason: str) -> None:
         """Ends every stream, after what it has yet to send."""
@@ -126,7 +139,7 @@ class EventsDoor:
         """Raises `Overloaded`."""
         with contextlib.ExitStack() as place:
             tenant = "" if principal is None else principal.tenant
-            with self.entrance.telling(tenant, "link", self._count_refused):
+            with self.entrance.telling(tenant, "link", self.count_refused):
                 self._check_room(session)
                 if principal is not None:
                     place.enter_context(self.entrance.link(principal)).close = link.close
@@ -137,6 +150,7 @@ class EventsDoor:
             try:
                 yield
             finally:
+                self._too_many_told += link.was_told_too_much
                 del self._streams[link.id]
                 if not self._streams:
                     self._empty.set()
@@ -149,7 +163,7 @@ class EventsDoor:
         if sum(one.session_id == session.id for one in self._streams.values()) >= MOST_OF_A_SESSION:
             raise Overloaded("too many streams of this session are open", _RETRY_AFTER_S, is_tenant=True)
 
-    def _count_refused(self) -> None:
+    def count_refused(self) -> None:
         self._refused += 1
 
 
@@ -170,7 +184,7 @@ class SessionRoutes:
         opening = principal.request(partial.model(asked.model), initial, request.headers.get("traceparent"))
         with (
             logs.bind(tenant=principal.tenant),
-            self._entrance.telling(principal.tenant, "session"),
+            self._entrance.telling(principal.tenant, "session", self._door.count_refused),
             self._entrance.beginning(principal),
         ):
             session = self._directory.open(opening, LinkKind.EVENTS)
@@ -244,11 +258,50 @@ def register(app: FastAPI, door: EventsDoor) -> None:
     """Adds the routes of this file."""
     routes = SessionRoutes(door)
     one = SESSIONS + "/{session_id}"
-    app.add_api_route(SESSIONS, routes.open, methods=["POST"])
-    app.add_api_route(one, routes.show, methods=["GET"])
-    app.add_api_route(one, routes.end, methods=["DELETE"])
-    app.add_api_route(one + "/events", routes.listen, methods=["GET"])
-    app.add_api_route(one + "/events", routes.say, methods=["POST"])
+    add = functools.partial(app.add_api_route, response_class=Response)
+    opened = an_object(id="string", secret="string", expires_at="integer", session="object")
+    add(
+        SESSIONS,
+        routes.open,
+        methods=["POST"],
+        status_code=201,
+        responses=gives("The session; `Location` is where it is.", 201, {"application/json": opened})
+        | errors(*OF_A_BODY, *ADMITTED, 503),
+    )
+    shown = an_object(id="string", last="integer", session="object")
+    add(
+        one,
+        routes.show,
+        methods=["GET"],
+        responses=gives("The session.", {"application/json": shown}) | errors(*ADMITTED, 404),
+    )
+    ended = gives("The session has ended.", 204) | errors(*ADMITTED, 404)
+    add(one, routes.end, methods=["DELETE"], status_code=204, responses=ended)
+    add(
+        one + "/events",
+        routes.listen,
+        methods=["GET"],
+        responses=gives("Its events as they come.", {"text/event-stream": TEXT})
+        | gives("It is there no more: come no more.", 204)
+        | errors(400, *ADMITTED, 404, 503),
+    )
+    add(
+        one + "/events",
+        routes.say,
+        methods=["POST"],
+        status_code=202,
+        responses=gives(
+            "All were taken.", 202, {"application/json": an_object(accepted="integer", last="integer")}
+        )
+        | errors(*OF_A_BODY, *ADMITTED, 404, 503),
+        openapi_extra=takes(
+            {
+                "application/json": {
+                    "anyOf": [ANY_OBJECT, {"type": "array", "items": ANY_OBJECT, "maxItems": MAX_EVENTS}]
+                }
+            }
+        ),
+    )
 
 
 def _shown(view: Session) -> msgspec.Raw:

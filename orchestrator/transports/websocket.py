@@ -91,7 +91,8 @@ class WebSocketDoor:
 
     @property
     def refused(self) -> int:
-        """How many upgrades were answered with 503 or 429 since the start: too many links or sessions, or it drains."""
+        """How many were not let in since the start that would be at another time: too many links or sessions, of all or
+        of a tenant, or it drains."""
         return self._refused
 
     def told(self) -> tuple[int, int, int]:

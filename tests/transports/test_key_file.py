@@ -97,7 +97,7 @@ def test_read_key_file_shows_no_key_that_stands_where_a_name_belongs(tmp_path: P
         "- {key: sk-0123456789abcdeg, tenant: a, limits: {sk-0123456789abcdef: 1}}\nour-own-kind-of-key: {}\n",
         tmp_path,
     )
-    assert "keys.0: there is no such key" in text
+    assert "keys.0.(a name of 19 characters): there is no such key" in text
     assert "sk-" not in text
     assert "our-own" not in text
 

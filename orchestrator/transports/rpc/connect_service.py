@@ -55,6 +55,11 @@ def too_large(message: str) -> ConnectError:
     return ConnectError(Code.RESOURCE_EXHAUSTED, message)
 
 
+def unreadable(message: str) -> ConnectError:
+    """Returns the error for a body that is not what its type says."""
+    return ConnectError(Code.INVALID_ARGUMENT, message)
+
+
 class _Application(ConnectASGIApplication[Service]):
     @property
     def path(self) -> str:

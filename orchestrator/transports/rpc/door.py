@@ -44,6 +44,11 @@ class OpenLink(Protocol):
         """Private messages that wait: how many, and their bytes."""
         ...
 
+    @property
+    def was_told_too_much(self) -> bool:
+        """Whether it is ended for more of them than may wait."""
+        ...
+
     def close(self, code: int, reason: str) -> None: ...
 
 
@@ -57,6 +62,7 @@ class RpcDoor:
         self.paces = Paces(self.rate)
         self._refused = 0
         self._links: dict[str, OpenLink] = {}
+        self._too_many_told = 0
         self._empty = asyncio.Event()
         self._empty.set()
 
@@ -78,9 +84,10 @@ class RpcDoor:
         self._refused += 1
 
     def told(self) -> tuple[int, int, int]:
-        """Returns the private messages that wait on all links: how many, and their bytes; none is ever dropped."""
+        """Returns the private messages that wait on all links: how many, and their bytes; and how many links have been
+        closed since the start for more than that."""
         sizes = [link.told for link in self._links.values()]
-        return sum(count for count, _ in sizes), sum(size for _, size in sizes), 0
+        return sum(count for count, _ in sizes), sum(size for _, size in sizes), self._too_many_told
 
     def check_room(self) -> None:
         """Raises `Overloaded` where no further link may come."""
@@ -96,6 +103,7 @@ class RpcDoor:
         try:
             yield
         finally:
+            self._too_many_told += link.was_told_too_much
             del self._links[link.id]
             if not self._links:
                 self._empty.set()

@@ -8,7 +8,7 @@ import msgspec
 from orchestrator.ids import random_id
 from orchestrator.sessions.links import LinkKind, LogEntry, LoggedAudio, LoggedEvent, Playout, SessionPort
 from orchestrator.transports.fitting import fitting
-from orchestrator.transports.outbox import FELL_BEHIND, Closing, Outbox, Told
+from orchestrator.transports.outbox import FELL_BEHIND, TOO_MANY_TOLD, Closing, Outbox, Told
 from orchestrator.transports.outlet import Outlet
 from orchestrator.transports.rpc.statuses import OK, LinkClosed, status_of
 from orchestrator.transports.rpc.v1 import chorale_pb2 as pb
@@ -65,6 +65,7 @@ class RpcLink:
         self._closing_timer: asyncio.TimerHandle | None = None
         self._broke: BaseException | None = None
         self._ended = False
+        self.was_told_too_much = False
 
     @property
     def id(self) -> str:
@@ -90,6 +91,7 @@ class RpcLink:
 
     def tell(self, data: bytes) -> None:
         self._outbox.tell(data)
+        self.was_told_too_much |= self._outbox.closing is TOO_MANY_TOLD
         self.wake()
         self._hurry()
 
@@ -159,7 +161,7 @@ class RpcLink:
         """Returns the message for an entry; None where the link does not take it."""
         match entry:
             case LoggedEvent():
-                return pb.ServerMessage(number=number, event=self._event(entry.data))
+                return pb.ServerMessage(number=number, event=self._event(entry.shown(self.kind)))
             case LoggedAudio():
                 return self._speech(number, entry) if self._with_speech else None
             case Told():

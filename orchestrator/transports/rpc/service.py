@@ -98,7 +98,7 @@ class Service:
 
     async def create(self, request: pb.CreateRequest, caller: Caller) -> pb.SessionOpened:
         """Opens a session that waits for its links as long as one that has lost them."""
-        with self._entrance.telling(caller.principal.tenant, "session"):
+        with self._entrance.telling(caller.principal.tenant, "session", self._door.count_refused):
             session = self._open(request.model, request.session, caller)
         return _opened(session, session.last, caller)
 
