@@ -102,7 +102,10 @@ class Entrance:
         """Returns the origin of the page that asks, None for a program. Raises `Refusal` (403) on a page that neither
         the server nor any of its keys allows: all that a preflight can be told."""
         origin = headers.get("origin")
-        if not origins.allows((*self._origins, *self.gate.origins), origin, headers.get("host")):
+        host = headers.get("host")
+        if not (
+            origins.allows(self._origins, origin, host) or origins.allows(self.gate.origins, origin, host)
+        ):
             raise _page_refused()
         return origin
 
