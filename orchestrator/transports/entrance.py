@@ -212,7 +212,10 @@ class Entrance:
     def _failed(self, who: Caller) -> None:
         wait_s = self.attempts.failure(who.address, self._clock.now_us())
         if wait_s > 0:
-            log.warning("too many wrong keys", extra={"client": who.address, "refused_for_s": wait_s})
+            whose = " from what may be a proxy that server.proxies does not name" if who.hidden else ""
+            log.warning(
+                "too many wrong keys%s", whose, extra={"client": who.address, "refused_for_s": wait_s}
+            )
 
 
 def _page_refused() -> Refusal:
