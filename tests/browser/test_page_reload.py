@@ -100,7 +100,8 @@ def test_what_was_kept_long_ago_calls_nobody(stand_in: StandIn, still: Path) -> 
         page.click("#talk")
         page.wait_for(lambda: page.connection == "live", "the call")
         page.devtools(
-            "Page.addScriptToEvaluateOnNewDocument", source="const now = Date.now; Date.now = () => now() + 61000;"
+            "Page.addScriptToEvaluateOnNewDocument",
+            source="const now = Date.now; Date.now = () => now() + 61000;",
         )
         page.driver.refresh()
         page.wait_for(lambda: page.text("#talk-text") == "Start talking", "the page")
@@ -121,7 +122,9 @@ def test_a_message_that_was_not_sent_is_sent_after_a_reload(stand_in: StandIn) -
         page.driver.refresh()
         assert page.wait_for(lambda: page.said_by("user", "waiting"), "the message") == ["are you there"]
         stand_in.script.drops_sockets = False
-        page.wait_for(lambda: page.said_by("user", "final") == ["hello", "are you there"], "it to be taken", 40)
+        page.wait_for(
+            lambda: page.said_by("user", "final") == ["hello", "are you there"], "it to be taken", 40
+        )
         assert page.said_by("note") == []
 
 
