@@ -1,4 +1,4 @@
-"""Clients that come, read slowly, break off, fall behind and come back in any order, against one that misses nothing."""
+"""Clients that come, read slowly, break off and come back, in any order, against one that misses nothing."""
 
 import asyncio
 import json

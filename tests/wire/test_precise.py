@@ -168,7 +168,7 @@ def test_client_event_with_everything_in_it_is_taken(event: dict[str, Any]) -> N
 def test_client_event_with_a_wrong_value_is_refused_by_the_name_of_its_place(
     event: dict[str, Any], path: Path
 ) -> None:
-    """A value of a kind that cannot be meant: `param` is that place, one above it, or the part of it that is missing."""
+    """Of a value that cannot be meant `param` is the place, one above it, or the part of it that is missing."""
     of_another_kind: list[object] = [[[7]], {"type": [7]}, 1.5]
     found = dict(places(event))[path]
     if isinstance(found, float):
