@@ -257,7 +257,8 @@ class Scripted:
 
     async def events(self) -> AsyncIterator[dict[str, Any]]:
         await self._lost.wait()
-        for event in ():
+        events: list[dict[str, Any]] = []
+        for event in events:
             yield event
 
     def received_pcm(self) -> Any:
@@ -265,7 +266,7 @@ class Scripted:
 
 
 def returns(make: Callable[[Scripted], Any], *answers: Exception | None, breaks: int = 1) -> list[float]:
-    """Returns how long a client waits before each attempt to come back; each connection holds for 10 virtual seconds."""
+    """Returns how long a client waits before each attempt to come back; each connection holds for 10 s."""
     waited: list[float] = []
 
     async def story() -> None:
