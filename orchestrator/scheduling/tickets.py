@@ -6,9 +6,24 @@ from dataclasses import dataclass, field
 from orchestrator.buffers.transit import Slot, Transit
 from orchestrator.errors import InvalidState
 from orchestrator.flow.limiter import Permit
+from orchestrator.observability.traceparent import TraceParent
 from orchestrator.scheduling.cost import Charge
 from orchestrator.scheduling.job_watch import Followed
 from orchestrator.scheduling.splice import Splice
+from orchestrator.scheduling.work import Report
+
+Deliver = Callable[[Report], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """Where the reports of a session's jobs go, on whose account these are, and the client's span that they belong to.
+    `tier` is whose quotas they count by; None: each job's own."""
+
+    deliver: Deliver
+    tenant: str = ""
+    remote: TraceParent | None = None
+    tier: int | None = None
 
 
 @dataclass(slots=True, eq=False)

@@ -366,13 +366,12 @@ class SessionRunner:
         More text of a reply goes straight through where nothing is before it: no task is woken for a token. While a
         call sounds it takes its turn, since a deadline may hang on how much is left to be played.
         """
+        if isinstance(report, ReplyText) and self._inbox.is_awaited and not self._heart.sounding:
+            self._go_straight(on.ReportCame(report))
+            return
         if isinstance(report, SpeechPiece):
             report = self._pieces.keep(report)
-        event = on.ReportCame(report)
-        if isinstance(report, ReplyText) and self._inbox.is_awaited and not self._heart.sounding:
-            self._go_straight(event)
-        else:
-            self._inbox.put_nowait(event)
+        self._inbox.put_nowait(on.ReportCame(report))
 
     def _go_straight(self, event: on.ReportCame) -> None:
         now = self._now()

@@ -1,7 +1,5 @@
 """A response's items on their way to clients and into the conversation (heart)."""
 
-from collections.abc import Iterator
-
 from msgspec import UNSET, UnsetType
 
 from orchestrator.scheduling.work import ReplyCall, ReplyText
@@ -30,7 +28,7 @@ class Showing:
 
     def more(self, run: ResponseRun, report: ReplyText | ReplyCall) -> None:
         """Sends more of a reply; sentences that are whole now wait in `run.unspoken`."""
-        if isinstance(report, ReplyCall):
+        if not isinstance(report, ReplyText):
             self._more_call(run, report)
             return
         for text in self._parts(report.text):
@@ -41,10 +39,10 @@ class Showing:
             self._out.emit(event)
             run.unspoken.extend(sentences)
 
-    def _parts(self, text: str) -> Iterator[str]:
+    def _parts(self, text: str) -> tuple[str, ...]:
         if self._out.rules.heeds:
             return parts_of(text)
-        return iter((text,) if text else ())
+        return (text,) if text else ()
 
     def _more_call(self, run: ResponseRun, report: ReplyCall) -> None:
         if not run.takes_call(report.index):
