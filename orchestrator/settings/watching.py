@@ -140,7 +140,16 @@ def watch_server(telemetry: "Telemetry", parts: ServerParts, settings: Settings)
     telemetry.watch(readings.jobs(parts.dispatcher))
     telemetry.watch(readings.workers(lambda: list(_workers(parts.pool))))
     telemetry.watch(
-        readings.sessions(parts.registry, inventory, lambda: _links(parts), lambda: parts.calls.calls)
+        readings.sessions(
+            parts.registry,
+            inventory,
+            {
+                "websocket": lambda: parts.links.links,
+                "call": lambda: parts.calls.calls,
+                "events": lambda: parts.events.links if parts.events else 0,
+                "rpc": lambda: parts.streams.links if parts.streams else 0,
+            },
+        )
     )
     return inventory
 
@@ -149,16 +158,16 @@ def _links(parts: ServerParts) -> int:
     return parts.links.links + (parts.streams.links if parts.streams else 0)
 
 
+def _refused(parts: ServerParts) -> int:
+    return parts.links.refused + (parts.streams.refused if parts.streams else 0)
+
+
 def _told(parts: ServerParts) -> tuple[int, int, int]:
     """Returns the private messages that wait on links of WebSocket and RPC: how many, their bytes, and how many links
     were closed for too many."""
     told = [door.told() for door in (parts.links, parts.streams) if door is not None]
     count, size, closed = (sum(column) for column in zip(*told, strict=True))
     return count, size, closed
-
-
-def _refused(parts: ServerParts) -> int:
-    return parts.links.refused + (parts.streams.refused if parts.streams else 0)
 
 
 def _waiting(recorder: SessionRecorder) -> tuple[int, int, int]:

@@ -21,7 +21,8 @@ _Key = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """What becomes a trace, or a part of one. `turn` is None where its root is told of elsewhere or never."""
+    """What becomes a trace, or a part of one. `turn` is None where its root is told of elsewhere or never; jobs of
+    `NO_TURN` have none, and belong to the client's span itself."""
 
     session_id: str
     number: int
@@ -65,7 +66,7 @@ class Gathering:
         """Takes a job; returns what is complete now, or has to leave to make room for it."""
         key = (record.session_id, record.turn)
         if record.turn == NO_TURN:
-            return Bundle(*key, None, (record,), None)
+            return Bundle(*key, None, (record,), record.remote)
         if key in self._ended:
             return Bundle(*key, None, (record,), self._ended[key])
         jobs = self._open.setdefault(key, [])

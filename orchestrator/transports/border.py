@@ -29,6 +29,9 @@ BODY_LIMIT = "chorale.body_limit"
 CALL = "chorale.call"
 """Where in the scope a route says which call of a service its request is (`observability.instrument.Call`)."""
 
+MARKS = "chorale.marks"
+"""Where in the scope a route says what returns the headers that its answer is to carry, whatever that will be."""
+
 _SHOWN_BYTES = 256
 _API = ("/v1/", "/chorale.", "/openapi.json")
 _QUIET = ("/healthz", "/readyz", "/metrics")
@@ -46,7 +49,9 @@ _PREFLIGHT = {
 }
 _EXPOSED = (
     "Location, Retry-After, Chorale-Session-Id, Chorale-Session-Secret, grpc-status, grpc-message, "
-    "openai-processing-ms, x-request-id, Trailer-Chorale-Code, Trailer-Chorale-Param, Trailer-Retry-After-Ms"
+    "openai-processing-ms, x-request-id, x-ratelimit-limit-requests, x-ratelimit-limit-tokens, "
+    "x-ratelimit-remaining-requests, x-ratelimit-remaining-tokens, x-ratelimit-reset-requests, "
+    "x-ratelimit-reset-tokens, Trailer-Chorale-Code, Trailer-Chorale-Param, Trailer-Retry-After-Ms"
 )
 
 
@@ -116,6 +121,7 @@ class _Crossing:
         self._began_s = time.monotonic()
         self._received = 0
         self._status = 0
+        self._name: str | None = None
         self.origin: str | None = None
         """The page that asks, once it is known to be allowed."""
 
@@ -132,6 +138,9 @@ class _Crossing:
             self._status = message["status"]
             headers = MutableHeaders(scope=message)
             headers["X-Content-Type-Options"] = "nosniff"
+            if (marks := self._scope.get(MARKS)) is not None:
+                headers.update(marks())
+                self._name = headers.get("x-request-id")
             if self._scope["path"].startswith(_API):
                 headers.add_vary_header("Origin")
             if self.origin is not None:
@@ -170,5 +179,6 @@ class _Crossing:
                 "status": self._status,
                 "ms": round((time.monotonic() - self._began_s) * 1_000, 1),
                 "client": client[0] if client else None,
+                **({"request": self._name} if self._name else {}),
             },
         )

@@ -25,7 +25,6 @@ from orchestrator.transports.outbox import TOO_MANY_TOLD, Closing
 from orchestrator.transports.pace import TOO_FAST, Pace, Rate
 from orchestrator.transports.refusals import refuse
 from orchestrator.transports.server import connection_of
-from orchestrator.transports.turned_away import TurnedAway
 from orchestrator.transports.websocket_link import WebSocketLink
 from orchestrator.wire import codec
 from orchestrator.wire.client import (
@@ -80,8 +79,8 @@ class WebSocketDoor:
         self._max_links = max_links
         self._rate = rate
         self._links: dict[str, WebSocketLink] = {}
+        self._refused = 0
         self._too_many_told = 0
-        self.turned_away = TurnedAway(log)
         self._empty = asyncio.Event()
         self._empty.set()
 
@@ -94,7 +93,7 @@ class WebSocketDoor:
     def refused(self) -> int:
         """How many were not let in since the start that would be at another time: too many links or sessions, of all or
         of a tenant, or it drains."""
-        return self.turned_away.count
+        return self._refused
 
     def told(self) -> tuple[int, int, int]:
         """Returns the private messages that wait on all links: how many, and their bytes; and how many links have been
@@ -113,17 +112,14 @@ class WebSocketDoor:
 
     async def serve(self, websocket: WebSocket) -> None:
         """Handles one connection from upgrade to end. Whatever is refused is refused before the upgrade, as HTTP."""
-        tenant = ""
         with contextlib.ExitStack() as place:
             try:
                 principal = self._admit(websocket)
-                tenant = principal.tenant
-                if self.links >= self._max_links:
-                    raise Overloaded("too many connections are open", _RETRY_AFTER_S)
-                inside = place.enter_context(self._entrance.link(principal))
-                joined = self._enter(websocket, principal)
+                with self._entrance.telling(principal.tenant, "link", self._count_refused):
+                    self._check_room()
+                    inside = place.enter_context(self._entrance.link(principal))
+                    joined = self._enter(websocket, principal)
             except ChoraleError as error:
-                self.turned_away.note(error, tenant)
                 await websocket.send_denial_response(refuse(error))
                 return
             await self._hold(websocket, principal, inside, joined)
@@ -142,12 +138,20 @@ class WebSocketDoor:
             if not self._links:
                 self._empty.set()
 
+    def _count_refused(self) -> None:
+        self._refused += 1
+
     def _admit(self, websocket: WebSocket) -> Principal:
         """Checks who asks. Raises `ChoraleError`."""
         headers = websocket.headers
         self._entrance.check_host(headers)
         self._entrance.check_page(headers)
         return self._entrance.admit(headers)
+
+    def _check_room(self) -> None:
+        """Raises `Overloaded`."""
+        if self.links >= self._max_links:
+            raise Overloaded("too many connections are open", _RETRY_AFTER_S)
 
     def _enter(self, websocket: WebSocket, principal: Principal) -> Joined:
         """Finds or opens the session. Raises `ChoraleError`."""

@@ -5,7 +5,7 @@ from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import SpanKind, StatusCode
 
-from orchestrator.observability.instrument import Call, Ending, JobRecord, TurnRecord
+from orchestrator.observability.instrument import NO_TURN, Call, Ending, JobRecord, TurnRecord
 from orchestrator.observability.traceparent import TraceParent
 from orchestrator.telemetry.gathering import Bundle, Called
 from orchestrator.telemetry.options import LanguageModel
@@ -152,6 +152,23 @@ def test_spans_of_a_client_that_traces_are_its_children() -> None:
     assert root.parent.is_remote
     unwanted = TraceParent(0xABC, 0xDEF, sampled=False)
     assert maker(share=1).spans(Bundle("sess_1", 1, turn(remote=unwanted), (JOB,), unwanted)) == []
+
+
+def test_spans_of_a_request_hang_below_its_clients_span_or_nowhere() -> None:
+    """No turn is ever told of that could be their parent; jobs of one request are one trace."""
+    asked = job(session_id="http_1", turn=NO_TURN)
+    spans = {span.name: span for span in maker().spans(Bundle("http_1", NO_TURN, None, (asked,), None))}
+    assert spans["transcribe"].parent is None
+    remote = TraceParent(7, 8, True)
+    below = {span.name: span for span in maker().spans(Bundle("http_1", NO_TURN, None, (asked,), remote))}
+    parent, own = below["transcribe"].parent, below["transcribe"].context
+    assert parent is not None
+    assert own is not None
+    assert (own.trace_id, parent.trace_id, parent.span_id, parent.is_remote) == (7, 7, 8, True)
+    work, queue = below["work"].parent, below["queue"].parent
+    assert work is not None
+    assert queue is not None
+    assert work.span_id == queue.span_id == own.span_id
 
 
 def test_spans_are_made_of_the_share_that_is_wanted() -> None:

@@ -7,11 +7,8 @@ from collections.abc import Iterable
 import httpx
 import pytest
 
-from orchestrator.errors import ChoraleError, Overloaded, SessionClosed, Unauthorized
-from orchestrator.transports.refusals import Refusal, ShuttingDown
 from orchestrator.transports.rpc.v1 import chorale_pb2 as pb
 from orchestrator.transports.sessions_http import SESSIONS
-from orchestrator.transports.turned_away import TurnedAway
 from tests.transports.rpc.calling import Conversation, refused
 from tests.transports.rpc.calling import Running as Calling
 from tests.transports.rpc.calling import against as against_grpc
@@ -32,29 +29,6 @@ def lines(records: Iterable[logging.LogRecord]) -> list[tuple[object, ...]]:
     """Returns tenant, kind and reason of each line."""
     wanted = [vars(one) for one in records if one.message == "refused"]
     return [(one["tenant"], one["kind"], one["reason"]) for one in wanted]
-
-
-def test_only_who_would_be_let_in_at_another_time_is_turned_away(caplog: pytest.LogCaptureFixture) -> None:
-    """No room and an end of the server count; no key, no such session and a bad request do not."""
-    caplog.set_level("INFO")
-
-    async def main() -> None:
-        door = TurnedAway(logging.getLogger("orchestrator.door"))
-        for error in (
-            Overloaded("full", 3.0),
-            ShuttingDown(),
-            Unauthorized("no"),
-            SessionClosed("gone"),
-            Refusal(403, "x", "no"),
-            ChoraleError("odd"),
-        ):
-            door.note(error, "acme")
-        assert door.count == 2
-
-    asyncio.run(main())
-    assert lines(caplog.records) == [
-        ("acme", "link", "rate_limit_exceeded"), ("acme", "link", "server_shutting_down"),
-    ]  # fmt: skip
 
 
 def test_streams_that_find_no_room_are_counted(caplog: pytest.LogCaptureFixture) -> None:

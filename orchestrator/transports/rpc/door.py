@@ -1,7 +1,6 @@
 """The links of gRPC, gRPC-Web and Connect: how many there are, and how all of them end."""
 
 import asyncio
-import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -13,10 +12,7 @@ from orchestrator.errors import Overloaded
 from orchestrator.observability.instrument import Call
 from orchestrator.transports.auth import Principal
 from orchestrator.transports.outbox import Closing
-from orchestrator.transports.pace import Rate
-from orchestrator.transports.turned_away import TurnedAway
-
-log = logging.getLogger(__name__)
+from orchestrator.transports.pace import Paces, Rate
 
 SHUTTING_DOWN = Closing(1012, "The server is shutting down; connect again in a moment.")
 
@@ -72,10 +68,11 @@ class RpcDoor:
     """Knows every link: at most `max_links` at one time. Cheap to make: nothing of gRPC is imported for it."""
 
     def __init__(self, max_links: int, rate: Rate | None = None) -> None:
-        """`rate`: what one stream may send."""
+        """`rate`: what one stream may send, and requests to one session."""
         self._max_links = max_links
         self.rate = rate or Rate()
-        self.turned_away = TurnedAway(log)
+        self.paces = Paces(self.rate)
+        self._refused = 0
         self._links: dict[str, OpenLink] = {}
         self._too_many_told = 0
         self._empty = asyncio.Event()
@@ -92,9 +89,11 @@ class RpcDoor:
 
     @property
     def refused(self) -> int:
-        """How many were not let in since the start that would be at another time: too many links or sessions, of all or
-        of a tenant, or it drains."""
-        return self.turned_away.count
+        """How many streams did not come about since the start, for want of room or since the server drains."""
+        return self._refused
+
+    def count_refused(self) -> None:
+        self._refused += 1
 
     def told(self) -> tuple[int, int, int]:
         """Returns the private messages that wait on all links: how many, and their bytes; and how many links have been

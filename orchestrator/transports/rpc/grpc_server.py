@@ -82,6 +82,7 @@ class GrpcServer:
         self._requests = requests or Silent()
         self._proxies = proxies or Proxies()
         self._server: grpc.aio.Server | None = None
+        self._health: health.Health | None = None
 
     async def start(self) -> int:
         """Listens; returns the port. Raises `OSError` where the address is taken or the certificate unreadable."""
@@ -91,15 +92,15 @@ class GrpcServer:
             interceptors=(
                 Telling(self._requests, "https" if secure else "http", self._proxies),
                 Authenticating(self._entrance, self._proxies),
-                Limiting(self._door),
+                Limiting(self._door, self._entrance),
             ),
             options=_channel_options(options.ping_s),
             maximum_concurrent_rpcs=self._door.max_links + _SPARE_CALLS,
         )
         server.add_generic_rpc_handlers((_handlers(self._service),))
         services = (SERVICE, health.SERVICE, reflection.SERVICE_NAME)
-        of_health = health.Health(self._readiness, self._entrance, services)
-        server.add_generic_rpc_handlers((of_health.handlers(),))
+        self._health = health.Health(self._readiness, self._entrance, services)
+        server.add_generic_rpc_handlers((self._health.handlers(),))
         reflection.enable_server_reflection(services, server)
         host = f"[{options.host}]" if ":" in options.host else options.host
         address = f"{host}:{options.port}"
@@ -125,6 +126,8 @@ class GrpcServer:
         server, self._server = self._server, None
         if server is None:
             return
+        if self._health is not None:
+            self._health.close()
         self._door.close()
         try:
             async with asyncio.timeout(grace_s):

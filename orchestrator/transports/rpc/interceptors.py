@@ -5,7 +5,7 @@ import inspect
 import logging
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
-from contextlib import aclosing, contextmanager
+from contextlib import ExitStack, aclosing, contextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 from urllib.parse import unquote
 
@@ -138,8 +138,9 @@ class Limiting(grpc.aio.ServerInterceptor):
     door's bound, and of one tenant more than `MOST_CALLS` other calls at one time. What flows inside of a stream is
     held back by whoever reads it (`service`)."""
 
-    def __init__(self, door: RpcDoor) -> None:
+    def __init__(self, door: RpcDoor, entrance: Entrance) -> None:
         self._door = door
+        self._entrance = entrance
         self._running = Places()
 
     async def intercept_service(  # type: ignore[override]
@@ -154,13 +155,16 @@ class Limiting(grpc.aio.ServerInterceptor):
         async def limited(request: object, context: Context) -> Any:
             tenant = principal.get().tenant
             try:
-                if method in LINKS:
-                    self._door.check_room()
-                    return await carried_out(behaviour, request, context)
-                with self._place(tenant):
+                with ExitStack() as place:
+                    with self._entrance.telling(
+                        tenant, "link" if method in LINKS else "request", self._door.count_refused
+                    ):
+                        if method in LINKS:
+                            self._door.check_room()
+                        else:
+                            place.enter_context(self._place(tenant))
                     return await carried_out(behaviour, request, context)
             except Overloaded as error:
-                self._door.turned_away.note(error, tenant, "link" if method in LINKS else "request")
                 status = status_of(error)
             return await context.abort(grpc.StatusCode[status.name], status.message, status.metadata)
 

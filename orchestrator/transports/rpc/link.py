@@ -43,11 +43,19 @@ class RpcLink:
     `cut` ends a call whose client does not take the message in hand; `messages` is closed then, at once.
     """
 
-    def __init__(self, session: SessionPort, with_speech: bool, cut: Callable[[Closing], None]) -> None:
+    def __init__(
+        self,
+        session: SessionPort,
+        with_speech: bool,
+        cut: Callable[[Closing], None],
+        in_json: bool = False,
+    ) -> None:
+        """`in_json`: messages are written as JSON, where events take more room."""
         self._id = random_id("link", 12)
         self._session = session
         self._with_speech = with_speech
         self._cut = cut
+        self._in_json = in_json
         self._outbox = Outbox(session)
         self._outlet = Outlet(session.read)
         self._more = asyncio.Event()
@@ -153,14 +161,17 @@ class RpcLink:
         """Returns the message for an entry; None where the link does not take it."""
         match entry:
             case LoggedEvent():
-                return pb.ServerMessage(number=number, event=_event(entry.shown(self.kind)))
+                return pb.ServerMessage(number=number, event=self._event(entry.shown(self.kind)))
             case LoggedAudio():
                 return self._speech(number, entry) if self._with_speech else None
             case Told():
                 private = _private_decoder.decode(entry.data)
                 if private.type == "chorale.gap":
                     return pb.ServerMessage(gap=pb.Gap(after=private.after, first=private.first))
-                return pb.ServerMessage(event=_event(entry.data))
+                return pb.ServerMessage(event=self._event(entry.data))
+
+    def _event(self, data: bytes) -> pb.Event:
+        return pb.Event(json=fitting(data, MAX_SENT_BYTES, self._in_json).decode())
 
     def _speech(self, number: int, audio: LoggedAudio) -> pb.ServerMessage | None:
         sound = self._outlet.sound(audio)
@@ -188,7 +199,3 @@ class RpcLink:
         closing = self._outbox.closing
         if closing is not None and self._closing_timer is None:
             self._closing_timer = self._loop.call_later(CLOSE_WITHIN_S, self._cut, closing)
-
-
-def _event(data: bytes) -> pb.Event:
-    return pb.Event(json=fitting(data, MAX_SENT_BYTES).decode())
