@@ -14,7 +14,6 @@ from connectrpc.errors import ConnectError
 from google.protobuf import json_format
 from msgspec import structs
 
-from orchestrator.observability.traceparent import TraceParent
 from orchestrator.scheduling.job import Tier
 from orchestrator.sessions.links import LogEntry, LoggedEvent
 from orchestrator.transports import bounded_requests
@@ -22,7 +21,6 @@ from orchestrator.transports.auth import Key, KeyRing, Principal, digest_of
 from orchestrator.transports.rpc.v1 import chorale_pb2 as pb
 from orchestrator.wire.client import CommitAudio
 from tests.transports.fake_sessions import FakeSession
-from tests.transports.rpc.calling import Heard
 from tests.transports.rpc.connecting import WAYS, Caller, calling
 from tests.transports.running import House, Running, against, build, until
 
@@ -241,58 +239,6 @@ def test_full_server_says_so(way: str) -> None:
     against(main, lambda: build(capacity=1, max_links=1))
 
 
-@pytest.mark.parametrize(("way", "system"), [("connect", "connectrpc"), ("gRPC-Web", "grpc")])
-def test_calls_are_told_by_method_as_those_of_grpc(way: str, system: str) -> None:
-    """Requests are counted by the method that was called, as children of the client's span; how a stream ended is told
-    too; methods that are not there are not told apart."""
-    heard = Heard()
-
-    async def main(running: Running) -> None:
-        async with calling(running.port, way) as caller:
-            opened = await caller.create()
-            await refused(caller.get("x", "y"))
-            messages = caller.watch(opened)
-            await read(messages, 2)
-            await leave(messages)
-        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{running.port}", trust_env=False) as client:
-            await client.post("/chorale.v1.Sessions/Nothing", json={})
-            await client.post(GET, json={}, headers={"traceparent": f"00-{7:032x}-{8:016x}-01"})
-        await until(lambda: len(heard.records) == 5)
-        told = {(one.route, one.call.status) if one.call else one.route for one in heard.records}
-        assert told == {
-            ("/chorale.v1.Sessions/Create", "OK"),
-            ("/chorale.v1.Sessions/Get", "NOT_FOUND"),
-            ("/chorale.v1.Sessions/Watch", "CANCELLED"),
-            "",
-        }
-        calls = [one.call for one in heard.records if one.call is not None]
-        assert {one.system for one in calls[:3]} == {system}
-        assert calls[-1].remote == TraceParent(7, 8, True)
-
-    against(main, lambda: build(requests=heard))
-
-
-def test_call_over_http_whose_time_is_up_is_told_as_such() -> None:
-    """DEADLINE_EXCEEDED, to its client and to who counts."""
-    heard = Heard()
-
-    async def main(running: Running) -> None:
-        async with calling(running.port, "connect") as caller:
-            opened = await caller.create()
-        message = pb.WatchRequest(session_id=opened.session_id, secret=opened.secret).SerializeToString()
-        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{running.port}", trust_env=False) as client:
-            headers = {"content-type": "application/grpc-web+proto", "grpc-timeout": "200m"}
-            body = b"\0" + len(message).to_bytes(4, "big") + message
-            answer = await client.post("/chorale.v1.Sessions/Watch", content=body, headers=headers)
-            assert b"grpc-status: 4\r" in answer.content
-        await until(lambda: len(heard.records) == 2)
-        assert heard.records[-1].call is not None
-        assert heard.records[-1].call.status == "DEADLINE_EXCEEDED"
-        await until(lambda: not newest(running).links)
-
-    against(main, lambda: build(requests=heard))
-
-
 def test_refusal_brings_its_code_and_time_as_trailers() -> None:
     """What gRPC has in its trailers a request of Connect has in headers named after them."""
 
@@ -434,36 +380,6 @@ def test_other_methods_and_addresses_are_refused_in_the_shape_of_all_errors() ->
             assert (await client.get(GET, headers=upgrade)).status_code == 404
 
     against(test)
-
-
-def test_fault_of_our_own_is_told_without_its_text(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    """INTERNAL in words that say nothing; the log has the whole of it."""
-
-    async def test(running: Running, caller: Caller) -> None:
-        opened = await caller.create()
-        monkeypatch.setattr(FakeSession, "read", lambda *_: 1 / 0)
-        messages = caller.watch(opened)
-        await read(messages, 1)
-        error = await refused(anext(messages))
-        assert (error.code, error.message) == (Code.INTERNAL, "Internal error.")
-        monkeypatch.setattr(running.house.directory, "by_id", lambda *_: 1 / 0)
-        error = await refused(caller.get("x", "y"))
-        assert (error.code, error.message) == (Code.INTERNAL, "Internal error.")
-        assert caplog.text.count("ZeroDivisionError") == 2
-
-    each_way(test, "connect")
-
-
-def test_error_of_ours_is_a_status_and_no_fault(caplog: pytest.LogCaptureFixture) -> None:
-    """An expected refusal leaves no stack in the log."""
-
-    async def test(running: Running, caller: Caller) -> None:
-        assert (await refused(caller.get("x", "y"))).code is Code.NOT_FOUND
-        assert not [one for one in caplog.records if one.exc_info]
-
-    each_way(test, "connect")
 
 
 def test_server_starts_without_the_libraries_of_rpc() -> None:
