@@ -67,6 +67,7 @@ class RpcLink:
         self._closing_timer: asyncio.TimerHandle | None = None
         self._broke: BaseException | None = None
         self._ended = False
+        self._overdue: Closing | None = None
         self.was_told_too_much = False
 
     @property
@@ -137,6 +138,8 @@ class RpcLink:
             if self._broke is not None:
                 raise self._broke
             for number, entry in self._batch():
+                if self._overdue is not None:
+                    entry = self._overdue  # whoever takes so long comes back for the rest, if he may
                 if isinstance(entry, Closing):
                     if status_of(closed := LinkClosed(entry)).name != OK:
                         raise closed
@@ -200,4 +203,8 @@ class RpcLink:
         """Bounds the time that a link which is to end may still take."""
         closing = self._outbox.closing
         if closing is not None and self._closing_timer is None:
-            self._closing_timer = self._loop.call_later(CLOSE_WITHIN_S, self._cut, closing)
+            self._closing_timer = self._loop.call_later(CLOSE_WITHIN_S, self._end, closing)
+
+    def _end(self, closing: Closing) -> None:
+        self._overdue = closing
+        self._cut(closing)

@@ -132,6 +132,25 @@ def test_link_that_is_to_end_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPa
     run(test)
 
 
+def test_link_that_is_to_end_does_not_go_on_for_a_slow_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where its call cannot be cut (over HTTP, in the middle of a message): what is left is not sent any more."""
+    monkeypatch.setattr(links, "CLOSE_WITHIN_S", 0.02)
+
+    async def test() -> None:
+        stage = Stage()
+        for _ in range(50):
+            stage.session.emit("a")
+        messages = stage.begin(0)
+        await read(messages, 5)
+        stage.link.close(1008, "gone")
+        await until(lambda: bool(stage.cuts))
+        with pytest.raises(LinkClosed, match="gone"):
+            await read(messages, 1)
+        stage.link.drop()
+
+    run(test)
+
+
 def test_link_is_cut_only_once_the_log_has_dropped_what_a_stuck_client_needs(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
