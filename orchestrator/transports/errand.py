@@ -86,6 +86,8 @@ class Errands:
             kind: Turnstile(places_of_requests(kind, known.get(kind, 2 * MOST_ERRANDS))) for kind in KINDS
         }
         self._refusals = RefusalLines(logging.getLogger("chorale.flow"))
+        self.refused = 0
+        """How many found no seat."""
         self._empty = asyncio.Event()
         self._closed = False
 
@@ -111,6 +113,7 @@ class Errands:
         try:
             seats.take(tenant)
         except Overloaded as full:
+            self.refused += 1
             reason = RefusalReason.TENANT if full.is_tenant else RefusalReason.FULL
             self._refusals.note(tenant, "request", reason.value, self._clock.now_us(), full.retry_after_s)
             raise
