@@ -96,8 +96,7 @@ class Dispatcher:
         remote: TraceParent | None = None,
         tier: int | None = None,
     ) -> None:
-        """Reports of this session's jobs go to `deliver`, on the event loop; it must neither wait nor raise. See
-        `Listener` for the rest."""
+        """Reports of this session's jobs go to `deliver`, on the event loop; it must neither wait nor raise."""
         if session_id in self._listeners:
             raise InvalidState("dispatcher", "listening", session_id)
         self._listeners[session_id] = Listener(deliver, tenant, remote, tier)
