@@ -1,25 +1,33 @@
-"""`chorale bench doors`: how much later the first word of a reply comes through each door than from the dispatcher.
+"""`chorale bench doors`: how much later the first word of a reply comes through each door than from the workers.
 
-A scripted language model says its first word after 30 ms, so that it is no part of the burst that a reply begins with.
-Clients ask one after the other, each with pauses of its own, in the server's process: what a client costs to run is in
-the figures, of every door alike. Browsers' doors take a request for each question beside the stream of answers.
+A scripted language model says its first word after 30 ms, so that it is no part of the burst that a reply begins with,
+and has a place for everybody. The same question is put to it with nothing in between, to the dispatcher, and by clients
+in a process of their own at each door of a server that has the loop of the real one; ways take turns, round by round.
+Each client asks one question after the other, with pauses of its own. What a client's library takes is in the figures,
+as its users have it. gRPC-Web, Connect and event streams take a request for each question beside the stream of
+answers; a chat completion is one request, with no session behind it.
 """
 
 import asyncio
+import json
 import os
-import random
 import statistics
+import subprocess
+import sys
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Annotated
 
 import typer
+import uvloop
 
-from benchmarks.door_clients import DIRECT, DOORS, Client, Door
+from benchmarks.door_clients import DOORS, Place, Talk, talk
+from benchmarks.door_direct import Crew, asking
 from benchmarks.nginx_front import front_of, is_installed
 from benchmarks.outcome import Outcome, Row, screen, table, this_machine
-from benchmarks.resume_server import serving
+from benchmarks.resume_server import Ports, ScriptedWorkers, serving
+from orchestrator.clock import MonotonicClock
 
 DELTAS = 20
 PACE_S = 0.002
@@ -27,73 +35,97 @@ THINK_S = 0.03
 PAUSE_S = 1.0
 """Between two replies of one client, about; alone it waits a twentieth of that."""
 
+WORKERS = "none: the workers"
+DISPATCHER = "none: the dispatcher"
+WAYS = (WORKERS, DISPATCHER, *DOORS)
 
-async def measure(
-    door: Door, clients: int, asks: int, seed: int = 0, pause_s: float = PAUSE_S, nginx: bool = False
-) -> list[float]:
-    """Returns the seconds to the first word, of `asks` replies for each client."""
-    took: list[float] = []
+_ENV = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
 
-    async def talk(client: Client, chance: random.Random) -> None:
-        for _ in range(asks):
-            await asyncio.sleep(chance.uniform(0, 2 * pause_s))
-            took.append(await client.ask())
 
-    async with (
-        serving(DELTAS, PACE_S, 1_024, THINK_S) as ports,
-        front_of(ports, nginx) as front,
-        AsyncExitStack() as stack,
-    ):
-        talking = [await stack.enter_async_context(door(front)) for _ in range(clients)]
-        await asyncio.gather(
-            *(talk(client, random.Random(seed + number)) for number, client in enumerate(talking))
-        )
+async def measure(way: str, plan: Talk, nginx: bool = False) -> list[float]:
+    """Returns the seconds to the first word of every reply. Raises `RuntimeError` where the clients fail."""
+    if way == WORKERS:
+        crew = Crew(ScriptedWorkers(DELTAS, PACE_S, THINK_S, plan.clients), MonotonicClock())
+        return await talk([crew] * plan.clients, plan)
+    async with serving(DELTAS, PACE_S, 1_024, THINK_S, plan.clients) as ports:
+        if way == DISPATCHER:
+            return await _at_the_dispatcher(ports, plan)
+        async with front_of(ports, nginx) as front:
+            return await _from_apart(way, Place(front.http, front.grpc, front.is_http2), plan)
+
+
+async def _at_the_dispatcher(ports: Ports, plan: Talk) -> list[float]:
+    async with AsyncExitStack() as stack:
+        clients = [await stack.enter_async_context(asking(ports)) for _ in range(plan.clients)]
+        return await talk(clients, plan)
+
+
+async def _from_apart(door: str, place: Place, plan: Talk) -> list[float]:
+    """Has a process of clients ask."""
+    process = _clients(door, place, plan)
+    try:
+        told, _ = await asyncio.to_thread(process.communicate)
+    finally:
+        process.kill()
+        process.wait()
+    if process.returncode:
+        raise RuntimeError(f"clients of {door} ended with {process.returncode}")
+    took: list[float] = json.loads(told)
     return took
+
+
+def _clients(door: str, place: Place, plan: Talk) -> "subprocess.Popen[str]":
+    return subprocess.Popen(
+        [sys.executable, "-m", "benchmarks.door_clients", door, json.dumps([place, plan])],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=_ENV,
+        close_fds=False,  # or it would be forked, at which gRPC complains
+    )
 
 
 def rows(
     doors: Sequence[str],
-    clients: int,
-    asks: int,
-    seed: int,
-    pause_s: float,
-    tell: Callable[[str], None],
+    plan: Talk,
+    rounds: int,
+    tell: Callable[[str], None] = lambda what: None,
     nginx: bool = False,
 ) -> list[Row]:
-    """Measures each door, the dispatcher first."""
-    found: list[Row] = []
-    base_ms = (0.0, 0.0)
-    for name in (DIRECT, *doors):
-        tell(f"{name}, {clients} at a time")
-        took = asyncio.run(measure(DOORS[name], clients, asks, seed, pause_s, nginx))
-        p50, p95 = (_quantile(took, percent) for percent in (50, 95))
-        if name == DIRECT:
-            base_ms = (p50, p95)
-        found.append(
-            {
-                "door": f"{name}, nginx" if nginx and name != DIRECT else name,
-                "clients": clients,
-                "replies": len(took),
-                "p50 ms": p50,
-                "p95 ms": p95,
-                "added p50": p50 - base_ms[0],
-                "added p95": p95 - base_ms[1],
-            }
-        )
-    return found
+    """Measures the workers, the dispatcher and each door, in turn; what they added is counted from the workers."""
+    took: dict[str, list[float]] = {}
+    for number in range(rounds):
+        for way in (WORKERS, DISPATCHER, *doors):
+            tell(f"round {number + 1} of {rounds}: {way}, {plan.clients} at a time")
+            again = plan._replace(seed=plan.seed + number * plan.clients)
+            took.setdefault(way, []).extend(uvloop.run(measure(way, again, nginx)))
+    base = {percent: _quantile(took[WORKERS], percent) for percent in (50, 95)}
+    return [
+        {
+            "door": f"{way}, nginx" if nginx and way in DOORS else way,
+            "clients": plan.clients,
+            "replies": len(times),
+            "p50 ms": _quantile(times, 50),
+            "added p50": _quantile(times, 50) - base[50],
+            "p95 ms": _quantile(times, 95),
+            "added p95": _quantile(times, 95) - base[95],
+        }
+        for way, times in took.items()
+    ]
 
 
 def command(
     door: Annotated[list[str] | None, typer.Option(help="Only this one; may be repeated.")] = None,
     clients: Annotated[str, typer.Option(help="How many at a time, in turn.")] = "1,100",
     asks: Annotated[
-        int, typer.Option(min=2, help="Replies for each client; a single one gets ten times as many.")
-    ] = 20,
+        int,
+        typer.Option(min=1, help="Replies for each client in a round; a single one gets ten times as many."),
+    ] = 5,
+    rounds: Annotated[int, typer.Option(min=1, help="How often every way has its turn.")] = 3,
     nginx: Annotated[bool, typer.Option("--nginx", help="Through nginx, by configs/nginx.conf.")] = False,
     seed: Annotated[int, typer.Option(help="Where the pauses fall.")] = 0,
     json_file: Annotated[Path | None, typer.Option("--json", help="Where the figures go.")] = None,
 ) -> None:
-    """The first word of a reply through each door, beside the dispatcher itself.
+    """The first word of a reply through each door, beside the workers themselves.
 
     \b
     Examples:
@@ -103,18 +135,18 @@ def command(
     """
     if nginx:
         is_installed()
-    names = [name for name in DOORS if name != DIRECT]
-    chosen = door or names
-    if unknown := [name for name in chosen if name not in names]:
-        raise typer.BadParameter(f"There is no door '{unknown[0]}'. There are: {', '.join(names)}.")
+    chosen = door or list(DOORS)
+    if unknown := [name for name in chosen if name not in DOORS]:
+        raise typer.BadParameter(f"There is no door '{unknown[0]}'. There are: {', '.join(DOORS)}.")
     console, machine = screen(), this_machine()
     console.print(f"[dim]{machine}[/]")
-    outcome = Outcome("doors", {"clients": clients, "asks": asks, "seed": seed, "nginx": nginx})
+    outcome = Outcome(
+        "doors", {"clients": clients, "asks": asks, "rounds": rounds, "seed": seed, "nginx": nginx}
+    )
     for count in (int(one) for one in clients.split(",")):
-        each = asks if count > 1 else asks * 10
-        pause_s = PAUSE_S if count > 1 else PAUSE_S / 20
+        plan = Talk(count, asks, PAUSE_S, seed) if count > 1 else Talk(1, asks * 10, PAUSE_S / 20, seed)
         with console.status("asking") as status:
-            found = rows(chosen, count, each, seed, pause_s, status.update, nginx)
+            found = rows(chosen, plan, rounds, status.update, nginx)
         console.print(table(f"First word of a reply, {count} at a time", found))
         outcome.tables[f"{count} clients"] = found
     console.print(f"written to {os.path.relpath(outcome.write(json_file, machine))}")

@@ -93,7 +93,7 @@ async def front_of(served: resume_server.Ports, nginx: bool) -> AsyncIterator[re
         yield served
         return
     async with without_tls(Ports(served.http, served.grpc)) as front:
-        yield replace(served, http=front.http, grpc=front.grpc)
+        yield replace(served, http=front.http, grpc=front.grpc, is_http2=True)
 
 
 @asynccontextmanager

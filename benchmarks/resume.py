@@ -20,6 +20,8 @@ from typing import Annotated, Any
 from urllib.parse import parse_qs, urlsplit
 
 import typer
+from connectrpc.protocol import ProtocolType
+from pyqwest import HTTPVersion
 from websockets.asyncio.client import connect
 from websockets.asyncio.server import ServerConnection, serve
 from websockets.exceptions import ConnectionClosed
@@ -28,7 +30,7 @@ from benchmarks.nginx_front import front_of, is_installed
 from benchmarks.outcome import Claim, Outcome, Row, screen, table, this_machine
 from benchmarks.resume_calls import cut_calls
 from benchmarks.resume_outcome import Compared, Received
-from benchmarks.resume_rpc import by_connect, by_grpc, by_grpc_web
+from benchmarks.resume_rpc import Following, by_grpc, watching
 from benchmarks.resume_server import PACE_S, CuttingRelay, Ports, serving
 from benchmarks.resume_sse import by_sse
 from orchestrator.clients.address import CallFailed, Event, ServerAway
@@ -49,10 +51,6 @@ SHAPES: tuple[dict[str, Any], ...] = (
 )
 """How replies come, in turn."""
 
-Following = Callable[[int, Cursor], AsyncGenerator[tuple[Event, str], None]]
-"""One connection of a transport: to a port, where a cursor stands. Yields events, and as what bytes they came; raises
-`CallFailed` or `ServerAway` where the connection breaks."""
-
 
 async def by_websocket(port: int, cursor: Cursor) -> AsyncGenerator[tuple[Event, str], None]:
     async with RealtimeSocket.connect(f"http://127.0.0.1:{port}", cursor=cursor) as socket:
@@ -67,14 +65,23 @@ async def by_websocket(port: int, cursor: Cursor) -> AsyncGenerator[tuple[Event,
 TRANSPORTS: dict[str, Following] = {
     "websocket": by_websocket,
     "grpc": by_grpc,
-    "grpc-web": by_grpc_web,
-    "connect": by_connect,
+    "grpc-web": watching(ProtocolType.GRPC_WEB, HTTPVersion.HTTP1),
+    "connect": watching(ProtocolType.CONNECT, HTTPVersion.HTTP1),
     "sse": by_sse,
 }
+BY_HTTP2: dict[str, Following] = {
+    "grpc": by_grpc,
+    "grpc-web": watching(ProtocolType.GRPC_WEB, HTTPVersion.HTTP2),
+    "connect": watching(ProtocolType.CONNECT, HTTPVersion.HTTP2),
+}
+"""What goes to nginx where it speaks HTTP/2. WebSockets and event streams go through it by HTTP/1.1."""
 
 
-def _port_of(transport: str, ports: Ports) -> int:
-    return ports.grpc if transport == "grpc" else ports.http
+def _way(transport: str, front: Ports) -> tuple[Following, int]:
+    """Returns how a client connects, and where."""
+    if transport == "grpc" or (front.is_http2 and transport in BY_HTTP2):
+        return BY_HTTP2[transport], front.grpc
+    return TRANSPORTS[transport], front.http
 
 
 CALL = "call"
@@ -96,7 +103,7 @@ async def cut(
     async with (
         serving(deltas, PACE_S, log_events=8_192) as ports,
         front_of(ports, nginx) as front,
-        CuttingRelay(_port_of(transport, front), random.Random(seed), most_bytes) as relay,
+        CuttingRelay(_way(transport, front)[1], random.Random(seed), most_bytes) as relay,
         RealtimeSocket.connect(f"http://127.0.0.1:{ports.http}") as observer,
     ):
         cursor = Cursor()
@@ -104,7 +111,7 @@ async def cut(
         whole, got = Received(), Received()
         tasks = (
             asyncio.create_task(_watch(observer, cursor.session_id, whole), name="observer"),
-            asyncio.create_task(_follow(TRANSPORTS[transport], relay.port, cursor, got), name="client"),
+            asyncio.create_task(_follow(_way(transport, front)[0], relay.port, cursor, got), name="client"),
         )
         try:
             for number, shape in enumerate(itertools.cycle(SHAPES), start=1):
@@ -160,8 +167,7 @@ async def latencies(transport: str, events: int, tries: int, seed: int = 0, ngin
             async with connect(f"ws://127.0.0.1:{bare_port}/?after={len(texts)}", proxy=None) as idle:
                 for _ in range(tries):
                     cursor.last = chance.randrange(events)
-                    port = _port_of(transport, front)
-                    result.chorale.append(await _first_missed(TRANSPORTS[transport], port, cursor))
+                    result.chorale.append(await _first_missed(*_way(transport, front), cursor))
                     result.plain.append(await _first_of_list(bare_port, cursor.last))
                     result.round_trips.append(await (await idle.ping()))
         return result

@@ -1,10 +1,13 @@
 """gRPC, gRPC-Web and Connect for `chorale bench resume`, by their stock clients: a connection each time, and what came
-as events of the protocol, so that it can be compared with what a WebSocket was sent."""
+as events of the protocol, so that it can be compared with what a WebSocket was sent.
+
+gRPC-Web and Connect are spoken over HTTP/1.1, as the server itself does, and over HTTP/2, as nginx does.
+"""
 
 import asyncio
 import base64
 import json
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, Callable
 from typing import Any
 
 import grpc
@@ -13,7 +16,7 @@ from connectrpc.compat import google_protobuf_binary_codec
 from connectrpc.errors import ConnectError
 from connectrpc.method import IdempotencyLevel, MethodInfo, StreamType
 from connectrpc.protocol import ProtocolType
-from pyqwest import Client, HTTPTransport
+from pyqwest import Client, HTTPTransport, HTTPVersion
 
 from orchestrator.clients.address import CallFailed, Event
 from orchestrator.clients.returning import Cursor
@@ -22,6 +25,10 @@ from orchestrator.transports.rpc.v1 import chorale_pb2 as pb
 from orchestrator.transports.rpc.v1 import chorale_pb2_grpc as pb_grpc
 from orchestrator.wire import codec
 from orchestrator.wire.server import AudioDelta, Gap
+
+Following = Callable[[int, Cursor], AsyncGenerator[tuple[Event, str], None]]
+"""One connection of a transport: to a port, where a cursor stands. Yields events, and as what bytes they came; raises
+`CallFailed` or `ServerAway` where the connection breaks."""
 
 _ONE_CONNECTION = (("grpc.use_local_subchannel_pool", 1), ("grpc.enable_retries", 0))
 """Each time anew: channels to one address share their connection, and its pauses, otherwise."""
@@ -53,44 +60,39 @@ async def by_grpc(port: int, cursor: Cursor) -> AsyncGenerator[tuple[Event, str]
             call.cancel()
 
 
-async def by_grpc_web(port: int, cursor: Cursor) -> AsyncGenerator[tuple[Event, str], None]:
-    """Watches by gRPC-Web."""
-    async for event, text in _watched(port, cursor, ProtocolType.GRPC_WEB):
-        yield event, text
+def watching(protocol: ProtocolType, version: HTTPVersion) -> Following:
+    """Returns what watches by gRPC-Web or by Connect."""
 
+    async def follow(port: int, cursor: Cursor) -> AsyncGenerator[tuple[Event, str], None]:
+        asked = pb.WatchRequest(
+            session_id=cursor.session_id, secret=cursor.secret, after=cursor.last, speech=True
+        )
+        async with (
+            HTTPTransport(http_version=version) as transport,
+            ConnectClient(
+                f"http://127.0.0.1:{port}",
+                protocol=protocol,
+                codec=google_protobuf_binary_codec(),
+                send_compression=None,
+                http_client=Client(transport),
+            ) as client,
+        ):
+            messages: Any = client.execute_server_stream(
+                request=asked, method=_WATCH, headers={"chorale-session-id": cursor.session_id}
+            )
+            try:
+                async for message in messages:
+                    for event, text in _events(message, cursor):
+                        yield event, text
+            except ConnectError as error:
+                task = asyncio.current_task()
+                if task is not None and task.cancelling():
+                    raise asyncio.CancelledError from None  # which this client makes an error of its own
+                raise CallFailed(f"{error.code}: {error.message}") from None
+            finally:
+                await messages.aclose()
 
-async def by_connect(port: int, cursor: Cursor) -> AsyncGenerator[tuple[Event, str], None]:
-    """Watches by Connect."""
-    async for event, text in _watched(port, cursor, ProtocolType.CONNECT):
-        yield event, text
-
-
-async def _watched(port: int, cursor: Cursor, protocol: ProtocolType) -> AsyncIterator[tuple[Event, str]]:
-    asked = pb.WatchRequest(
-        session_id=cursor.session_id, secret=cursor.secret, after=cursor.last, speech=True
-    )
-    async with (
-        HTTPTransport() as transport,
-        ConnectClient(
-            f"http://127.0.0.1:{port}",
-            protocol=protocol,
-            codec=google_protobuf_binary_codec(),
-            send_compression=None,
-            http_client=Client(transport),
-        ) as client,
-    ):
-        messages: Any = client.execute_server_stream(request=asked, method=_WATCH)
-        try:
-            async for message in messages:
-                for event, text in _events(message, cursor):
-                    yield event, text
-        except ConnectError as error:
-            task = asyncio.current_task()
-            if task is not None and task.cancelling():
-                raise asyncio.CancelledError from None  # which this client makes an error of its own
-            raise CallFailed(f"{error.code}: {error.message}") from None
-        finally:
-            await messages.aclose()
+    return follow
 
 
 def _events(message: pb.ServerMessage, cursor: Cursor) -> list[tuple[Event, str]]:

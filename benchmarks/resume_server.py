@@ -26,7 +26,9 @@ from orchestrator.settings import Settings
 from orchestrator.settings.parts import registry_settings
 from orchestrator.transports.auth import Gate, SecretBook
 from orchestrator.transports.entrance import Entrance
+from orchestrator.transports.errand import Errands
 from orchestrator.transports.http import make_app
+from orchestrator.transports.openai_door import OpenAi
 from orchestrator.transports.proxies import Proxies
 from orchestrator.transports.routes import Doors, ServiceCondition, WorkerCondition
 from orchestrator.transports.rpc.door import GrpcOptions, RpcDoor
@@ -49,12 +51,13 @@ SENTENCE_PIECES = 5
 
 class ScriptedWorkers:
     """The dispatcher's `Workers`: a reply is `deltas` words, one each `pace_s`, after `think_s`; a sentence is half a
-    second of noise, in pieces that are there at once."""
+    second of noise, in pieces that are there at once. `slots` of each run at one time."""
 
-    def __init__(self, deltas: int, pace_s: float, think_s: float = 0.0) -> None:
+    def __init__(self, deltas: int, pace_s: float, think_s: float = 0.0, slots: int = SLOTS) -> None:
         self._deltas = deltas
         self._pace_s = pace_s
         self._think_s = think_s
+        self._slots = slots
         self._events: WorkerEvents | None = None
         self._running: dict[str, str] = {}
 
@@ -63,7 +66,7 @@ class ScriptedWorkers:
 
     def free(self) -> Mapping[str, FreeSlots]:
         def left(kind: WorkKind) -> FreeSlots:
-            return FreeSlots(kind, SLOTS - sum(one == kind for one in self._running.values()))
+            return FreeSlots(kind, self._slots - sum(one == kind for one in self._running.values()))
 
         return {"llm": left("llm"), "speech": left("speech")}
 
@@ -137,20 +140,25 @@ class _Ready:
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """Where the server is: by HTTP, and by gRPC; and who has its work done."""
+    """Where the server is: by HTTP, and by gRPC; and who has its work done. `is_http2`: HTTP/2 is spoken where gRPC is,
+    as nginx does."""
 
     http: int
     grpc: int
     dispatcher: Dispatcher
     clock: Clock
+    is_http2: bool = False
 
 
 @contextlib.asynccontextmanager
-async def serving(deltas: int, pace_s: float, log_events: int, think_s: float = 0.0) -> AsyncIterator[Ports]:
+async def serving(
+    deltas: int, pace_s: float, log_events: int, think_s: float = 0.0, slots: int = SLOTS
+) -> AsyncIterator[Ports]:
     """Serves in this loop until the block is left; gives the ports."""
     settings, clock = Settings(), MonotonicClock()
     directory = replace(registry_settings(settings), log_events=log_events)
-    dispatcher = Dispatcher(ScriptedWorkers(deltas, pace_s, think_s), clock, Scheduler(QueueBounds(jobs=64)))
+    workers = ScriptedWorkers(deltas, pace_s, think_s, slots)
+    dispatcher = Dispatcher(workers, clock, Scheduler(QueueBounds(jobs=max(64, slots))))
     detector = VoiceActivity(_NoDetector())
     registry = Registry(directory, clock, dispatcher, detector)
     entrance = Entrance(Gate(None, SecretBook(8)), ("loopback",), (), clock)
@@ -173,6 +181,7 @@ async def serving(deltas: int, pace_s: float, log_events: int, think_s: float = 
         proxies=believed,
         rpc=streams,
         events=events,
+        openai=OpenAi(Errands(dispatcher, clock), {"llm": "scripted"}),
     )
     server = make_server(make_app(doors, {}), ServerOptions())
     sockets = listen("127.0.0.1", 0)

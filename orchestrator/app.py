@@ -129,7 +129,9 @@ class Application:
         self.grpc_port: int | None = None
         """Where gRPC is spoken, once it is."""
         self._calls = CallDoor(self._registry, call_settings(settings), clock)
-        self._events = EventsDoor(self._registry, self._entrance, server.max_links, stream_settings(settings))
+        self._events = EventsDoor(
+            self._registry, self._entrance, server.max_links, stream_settings(settings), rate(settings)
+        )
         self._openai = openai(settings, self._dispatcher, clock)
         doors = Doors(
             self._entrance,

@@ -220,7 +220,7 @@ class Dispatcher:
             return
         if ends_a_job(told):
             now = self._clock.now_us()
-            self._leave_transit(ticket)
+            ticket.leave(self._transit)
             self._scheduler.finish(report.job_id, now)
             ticket.settle(Permit.dropped if isinstance(told, Failed) else Permit.succeeded, now)
             self._note_end(ticket, told, now)
@@ -244,11 +244,7 @@ class Dispatcher:
         self._counts["lost_workers"] += 1
         now = self._clock.now_us()
         for job_id in self._transit.held_by(worker_id):
-            ticket = self._by_job[job_id]
-            assert ticket.slot is not None
-            ticket.worker_id, ticket.slot = None, self._transit.back(ticket.slot)
-            ticket.splice.restart()
-            ticket.followed.lose()
+            self._by_job[job_id].lose(self._transit)
         self._instances.lost(worker_id, now)
         for job in self._scheduler.lost(worker_id, now):
             self._fail(job, refusals.failed_repeatedly(job), now)
@@ -279,26 +275,10 @@ class Dispatcher:
     def _assign(self, assignment: Assignment, now: int) -> None:
         for job, waited_us in zip(assignment.jobs, assignment.waited_us, strict=True):
             ticket = self._by_job[job.id]
-            self._enter_transit(ticket, job.id, assignment.worker_id)
+            ticket.enter(self._transit, job.id, assignment.worker_id)
             ticket.followed.send(len(assignment.jobs), now, waited_us)
         self._instances.sent(assignment.worker_id, [job.id for job in assignment.jobs], now)
         self._workers.send(assignment.worker_id, assignment.jobs)
-
-    def _enter_transit(self, ticket: Ticket, job_id: str, worker_id: str) -> None:
-        """A job is this worker's from now on, and nobody else's. A repeat keeps its slot, in a new version."""
-        if ticket.slot is None:
-            ticket.slot = self._transit.add(job_id)
-        if not self._transit.claim(ticket.slot, worker_id):
-            raise InvalidState("transit", "claimed", job_id)
-        ticket.worker_id = worker_id
-
-    def _leave_transit(self, ticket: Ticket) -> None:
-        """No report of this job counts any more."""
-        if ticket.slot is not None:
-            if ticket.worker_id is not None:
-                self._transit.finish(ticket.slot)
-            self._transit.release(ticket.slot)
-        ticket.slot = ticket.worker_id = None
 
     def _free(self) -> Mapping[str, FreeSlots]:
         return self._instances.cap(self._workers.free())
@@ -372,7 +352,7 @@ class Dispatcher:
 
     def _fail(self, job: Job, report: Failed, now: int) -> None:
         ticket = self._by_job[job.id]
-        self._leave_transit(ticket)
+        ticket.leave(self._transit)
         ticket.settle(Permit.dropped, now)
         self._note_end(ticket, report, now)
         self._delivery.send(report)
@@ -392,7 +372,7 @@ class Dispatcher:
             self._workers.cancel(withdrawn.worker_id, job_id)
         ticket = self._tickets.pop(job_id)
         if ticket is not None:
-            self._leave_transit(ticket)
+            ticket.leave(self._transit)
             now = self._clock.now_us()
             ticket.settle(Permit.ignored, now)
             self._note_end(ticket, None, now)

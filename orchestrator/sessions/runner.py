@@ -6,8 +6,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import assert_never
 
-from msgspec import UNSET
-
 from orchestrator.buffers.output_log import OutputLog
 from orchestrator.buffers.output_store import OutputStore
 from orchestrator.clock import Clock
@@ -23,6 +21,7 @@ from orchestrator.sessions.alarm import Alarm
 from orchestrator.sessions.askers import Askers
 from orchestrator.sessions.clip_reading import without_content
 from orchestrator.sessions.clips import ClipStore
+from orchestrator.sessions.gaps import Gaps
 from orchestrator.sessions.holdings import Holdings, RunnerStatistics
 from orchestrator.sessions.inbox import TURN_US, Inbox
 from orchestrator.sessions.intake import Detector, SpeechIntake
@@ -38,7 +37,6 @@ from orchestrator.sessions.tap import Recorder
 from orchestrator.sessions.turn_watch import TurnWatch
 from orchestrator.sessions.waking import Waking
 from orchestrator.sessions.writing import Writing
-from orchestrator.wire import server as wire
 from orchestrator.wire.client import AnyClientEvent, CreateItem, UpdateSession
 from orchestrator.wire.session import Session as SessionView
 
@@ -98,7 +96,7 @@ class SessionRunner:
         self._watch = TurnWatch(view.id, int(rules.tier), self._origin, (instrument or Silent()).turn, remote)
         self._store = store or OutputStore(log_bounds[1])
         self._store.detached(view.id)
-        self._left_at: int | None = None
+        self._gaps = Gaps(self._log)
         self._dispatcher.listen(view.id, self._deliver, tenant, remote)
 
     # -- what doors see (SessionPort) -------------------------------------------------------------------------------
@@ -128,8 +126,7 @@ class SessionRunner:
         return self._log.last
 
     def attach(self, link: Link, after: int | None = None) -> int:
-        """As in `SessionPort`. Where the session asked for ``chorale.gap``, a link without `after` is told it too: of
-        what came since the last link left."""
+        """As in `SessionPort`; what cannot be given any more is told as in `Gaps`."""
         if self._heart.life is Life.CLOSED:
             raise SessionClosed("The session has ended.")
         if after is not None and not 0 <= after <= self._log.last:
@@ -143,8 +140,8 @@ class SessionRunner:
             # At once and not by the inbox: nothing may reach a link before its session.created.
             self._take(on.LinkJoined(link.id, link.kind))
             self._store.attached(self.id)
-            self._tell_gap(link, after)
-            self._left_at = None
+            if (gap := self._gaps.joined(after, self._heart.view)) is not None:
+                self._perform(do.Tell(link.id, gap))
             self._guide_intake()
             self._wake_links()
         return max(cursor, self._log.first - 1)
@@ -155,7 +152,7 @@ class SessionRunner:
             del self._links[link_id]
             self._inbox.put_nowait(on.LinkLeft(link_id))
             if not self._links:
-                self._left_at = self._log.last
+                self._gaps.all_left()
                 self._store.detached(self.id)
                 self.make_room()
 
@@ -302,13 +299,6 @@ class SessionRunner:
         if self._watch.saw(effects, now, heart.turn.id, heart.view.type != "transcription"):
             self._jobs.touch(now)
 
-    def _tell_gap(self, link: Link, after: int | None) -> None:
-        since, extension = after, self._heart.view.chorale
-        if after is None and extension is not UNSET and "chorale.gap" in extension.events:
-            since = self._left_at
-        if since is not None and since + 1 < self._log.first:
-            self._perform(do.Tell(link.id, wire.Gap(since, self._log.first)))
-
     def _guide_intake(self) -> None:
         """Tells the intake what the heart wants of sound now."""
         self._intake.detecting = self._heart.view.audio.input.turn_detection is not None
@@ -372,13 +362,12 @@ class SessionRunner:
         More text of a reply goes straight through where nothing is before it: no task is woken for a token. While a
         call sounds it takes its turn, since a deadline may hang on how much is left to be played.
         """
+        if isinstance(report, ReplyText) and self._inbox.is_awaited and not self._heart.sounding:
+            self._go_straight(on.ReportCame(report))
+            return
         if isinstance(report, SpeechPiece):
             report = self._pieces.keep(report)
-        event = on.ReportCame(report)
-        if isinstance(report, ReplyText) and self._inbox.is_awaited and not self._heart.sounding:
-            self._go_straight(event)
-        else:
-            self._inbox.put_nowait(event)
+        self._inbox.put_nowait(on.ReportCame(report))
 
     def _go_straight(self, event: on.ReportCame) -> None:
         now = self._now()

@@ -94,8 +94,16 @@ class KeyRing:
     """The keys of a file."""
 
     def __init__(self, keys: Sequence[Key], in_clear: int = 0) -> None:
-        """`in_clear`: how many of them the file shows to whoever can read it."""
-        self._keys = tuple(replace(key, principal=replace(key.principal, key_id=key.id)) for key in keys)
+        """`in_clear`: how many of them the file shows to whoever can read it. What one key of a tenant says of its
+        sessions and links holds for all its keys."""
+        allowances = _allowances(keys)
+        self._keys = tuple(
+            replace(
+                key,
+                principal=replace(key.principal, key_id=key.id, allowance=allowances[key.principal.tenant]),
+            )
+            for key in keys
+        )
         self._by_id = {key.id: key for key in self._keys}
         self.in_clear = in_clear
 
@@ -134,6 +142,18 @@ class KeyRing:
     def valid(self, now_us: int) -> frozenset[tuple[str, str]]:
         """Returns the ids of the keys that are worth something now, each with its tenant."""
         return frozenset((key.id, key.principal.tenant) for key in self._keys if key.is_valid(now_us))
+
+
+def _allowances(keys: Sequence[Key]) -> dict[str, Allowance]:
+    """Returns how many sessions and links each tenant may have: it has one account, whichever of its keys is used."""
+    found: dict[str, Allowance] = {}
+    for key in keys:
+        own, before = key.principal.allowance, found.get(key.principal.tenant, BOUNDLESS)
+        found[key.principal.tenant] = Allowance(
+            own.sessions if before.sessions is None else before.sessions,
+            own.links if before.links is None else before.links,
+        )
+    return found
 
 
 def digest_of(secret: str) -> bytes:
@@ -231,7 +251,7 @@ class SecretBook:
         new = len(more.keys() - self._kept.keys())
         mine = [one.expires_us for one in self._kept.values() if one.tenant == tenant]
         if new and len(mine) + new > self._per_tenant:
-            self._refuse(mine, now_us)
+            self._refuse(mine, now_us, is_tenant=True)
         if new and len(self._kept) + new > self._capacity:
             self._refuse([one.expires_us for one in self._kept.values()], now_us)
         for name, one in more.items():
@@ -241,10 +261,11 @@ class SecretBook:
             else:
                 known.expires_us = max(known.expires_us, one.expires_us)
 
-    def _refuse(self, expiries_us: list[int], now_us: int) -> None:
+    def _refuse(self, expiries_us: list[int], now_us: int, is_tenant: bool = False) -> None:
         self.refused += 1
         wait_s = (min(expiries_us) - now_us) / US_PER_S if expiries_us else 1.0
-        raise Overloaded("too many client secrets are valid at this time", wait_s)
+        whose = " of this key's tenant" if is_tenant else ""
+        raise Overloaded(f"too many client secrets{whose} are valid at this time", wait_s, is_tenant)
 
 
 class Gate:
@@ -292,6 +313,13 @@ class Gate:
         if principal is None:
             raise Unauthorized("Incorrect API key.")
         return principal
+
+    def is_worth_something(self, principal: Principal, now_us: int) -> bool:
+        """Says whether the key by which somebody was let in still stands for the same tenant."""
+        if self._ring is None or not principal.key_id:
+            return True
+        now = self._ring.named(principal.key_id, now_us)
+        return now is not None and now.tenant == principal.tenant
 
     def use(self, principal: Principal) -> None:
         """Something begins: takes one of a client secret's uses. Raises `Unauthorized` where none is left."""

@@ -148,13 +148,15 @@ async def _admitted(
         raise Refusal(
             403, "insufficient_permissions", "A client secret opens sessions only; use an API key here."
         )
-    if entrance.is_closed:
-        raise ShuttingDown
+    with entrance.telling(principal.tenant, "request"):
+        if entrance.is_closed:
+            raise ShuttingDown
     sent = request.headers.get("content-type", kind).partition(";")[0].strip().lower()
     if sent != kind and request.method == "POST":
         raise Refusal(415, "unsupported_media_type", f"Send the body as {kind}.")
     request.scope[BODY_LIMIT] = body_bytes
-    return await handle(request)
+    with entrance.telling(principal.tenant, "request"):
+        return await handle(request)
 
 
 def _marks(request: Request, name: str, began_s: float) -> dict[str, str]:

@@ -100,12 +100,13 @@ class Outbox:
         taken: list[tuple[int, LogEntry | Told | Closing]] = []
         entries = self._session.read(self._cursor, limit)
         self.has_more = len(entries) == limit
-        for number, entry in entries:
+        for numbered in entries:
+            number, entry = numbered
             if self._told:
                 self._take_told(taken, before=number)
                 if taken and isinstance(taken[-1][1], Closing):
                     return taken
-            taken.append((number, entry))
+            taken.append(numbered)
             self._cursor = number
             max_bytes -= len(entry.data) if isinstance(entry, LoggedEvent) else len(entry.pcm)
             if max_bytes <= 0:

@@ -26,12 +26,14 @@ _SCHEMES = {"http": ("http", "ws"), "https": ("https", "wss")}
 class Caller:
     """Who sent a request. `address`: "" where it is not known. `by_proxy`: a known proxy passed it on. `hidden`: a
     proxy passed it on that is not known, so that `address` may be anybody's. `session_id`: what a known proxy wants a
-    session to be called that is opened now, so that it finds the way back to it."""
+    session to be called that is opened now, so that it finds the way back to it. `unnamed`: a known proxy does not say
+    who asks, so that `address` is its own, and everybody's."""
 
     address: str = ""
     by_proxy: bool = False
     hidden: bool = False
     session_id: str | None = None
+    unnamed: bool = False
 
     @property
     def is_local(self) -> bool:
@@ -41,9 +43,10 @@ class Caller:
 
     @property
     def is_one_of_many(self) -> bool:
-        """Whether the address tells callers apart: this machine's own may be an unknown proxy's, so everybody's."""
+        """Whether the address tells callers apart: this machine's own may be an unknown proxy's, so everybody's, as is
+        that of a known proxy which does not say who asks."""
         known = _address(self.address)
-        return known is not None and not known.is_loopback
+        return known is not None and not known.is_loopback and not self.unnamed
 
 
 UNKNOWN = Caller()
@@ -80,16 +83,18 @@ class Proxies:
         if not self._knows(here):
             return Caller(shown, hidden=any(name in headers for name in _FORWARDED))
         chain = ",".join(headers.getlist("x-forwarded-for")).split(",")
+        unnamed = True
         for hop in reversed(chain[-_MOST_HOPS:]):
             known = _address(_without_port(hop.strip()))
             if known is None:
                 break  # nothing was written, or what is no address: who wrote that is all that is known
             shown = str(known)
             if not self._knows(known):
+                unnamed = False
                 break
         wanted = headers.get(NEW_SESSION_HEADER, "")
         session_id = f"sess_{wanted}" if _WANTED.fullmatch(wanted) else None
-        return Caller(shown, by_proxy=True, session_id=session_id)
+        return Caller(shown, by_proxy=True, session_id=session_id, unnamed=unnamed)
 
     def scheme_of(self, peer: str | None, headers: Headers, scheme: str) -> str:
         """Returns by which scheme the client asks: what a known proxy says, else the connection's own."""

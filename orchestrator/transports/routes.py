@@ -177,7 +177,8 @@ class Routes:
     async def client_secrets(self, request: Request, body: SecretRequest | None = None) -> Response:
         """Makes an ephemeral key that carries a part of a session."""
         asked = body or SecretRequest()
-        principal = self._doors.entrance.admit_new(request.headers)
+        entrance = self._doors.entrance
+        principal = entrance.admit(request.headers)
         if principal.temporary:
             raise Refusal(
                 403, "insufficient_permissions", "A client secret cannot make client secrets; use an API key."
@@ -192,7 +193,8 @@ class Routes:
         effective = update.initial(ids.random_id("sess"), None, expires_at, self._doors.defaults, initial)
         lifetime_s = asked.expires_after.seconds
         uses = asked.chorale.uses or 0
-        secret = self._doors.entrance.make_secret(principal, initial, lifetime_s, uses)
+        with entrance.telling(principal.tenant, "secret"), entrance.beginning(principal):
+            secret = entrance.make_secret(principal, initial, lifetime_s, uses)
         answer = {"value": secret.value, "expires_at": now_s + lifetime_s, "session": as_shown(effective)}
         return Response(msgspec.json.encode(answer), media_type="application/json", headers=NO_CACHE)
 
@@ -211,7 +213,7 @@ class Routes:
             if back is not None:
                 call_id, answer = await self._doors.calls.answer(offer, asked, back)
             else:
-                with entrance.beginning(principal):
+                with entrance.telling(principal.tenant, "call"), entrance.beginning(principal):
                     call_id, answer = await self._doors.calls.answer(offer, asked)
         headers = {"Location": f"{CALLS}/{call_id}", **NO_CACHE}
         if back is None and (opened := self._doors.calls.session_of(call_id)) is not None:

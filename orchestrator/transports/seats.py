@@ -20,11 +20,11 @@ class Seats:
         return self._taken.total()
 
     def take(self, tenant: str) -> None:
-        """Takes a place. Raises `Overloaded`: the tenant's own, where it has all that it may have."""
+        """Takes a place. Raises `Overloaded`."""
         if len(self) >= self._most:
             raise Overloaded(self._what, RETRY_S)
-        if self._taken[tenant] >= self._most_of_a_tenant:
-            raise Overloaded(f"{self._what} for this key", RETRY_S, is_tenant=True)
+        if self._taken.get(tenant, 0) >= self._most_of_a_tenant:
+            raise Overloaded(f"{self._what} for this key's tenant", RETRY_S, is_tenant=True)
         self._taken[tenant] += 1
 
     def leave(self, tenant: str) -> None:

@@ -12,6 +12,7 @@ from fastapi import FastAPI, Request
 from pydantic import BaseModel
 from starlette.responses import JSONResponse, Response
 
+from orchestrator.clock import US_PER_S
 from orchestrator.errors import Overloaded, SessionClosed, WireError
 from orchestrator.observability import logs
 from orchestrator.sessions.links import LinkKind, SessionDirectory, SessionPort
@@ -29,11 +30,13 @@ from orchestrator.transports.description import (
     takes,
 )
 from orchestrator.transports.entrance import Entrance
+from orchestrator.transports.fitting import view_fitting
+from orchestrator.transports.pace import Paces, Rate
 from orchestrator.transports.refusals import NO_CACHE
-from orchestrator.transports.sse_link import EventStream, SseLink, StreamSettings
+from orchestrator.transports.sse_link import MAX_SENT_BYTES, EventStream, SseLink, StreamSettings
 from orchestrator.wire import codec, limits, server
 from orchestrator.wire.client import AppendAudio
-from orchestrator.wire.session import as_shown
+from orchestrator.wire.session import Session, as_shown
 
 log = logging.getLogger(__name__)
 
@@ -77,7 +80,8 @@ class Stream:
 
 
 class EventsDoor:
-    """Lets readers of server-sent events into sessions: at most `max_links` at one time."""
+    """Lets readers of server-sent events into sessions: at most `max_links` at one time. Requests may speak to one
+    session at this `rate`; None is no bound."""
 
     def __init__(
         self,
@@ -85,12 +89,16 @@ class EventsDoor:
         entrance: Entrance,
         max_links: int,
         settings: StreamSettings | None = None,
+        rate: Rate | None = None,
     ) -> None:
         self.directory = directory
         self.entrance = entrance
+        self.paces = Paces(rate)
         self._max_links = max_links
         self._settings = settings or StreamSettings()
         self._streams: dict[str, Stream] = {}
+        self._refused = 0
+        self._too_many_told = 0
         self._empty = asyncio.Event()
         self._empty.set()
 
@@ -99,10 +107,16 @@ class EventsDoor:
         """How many streams are open or about to be."""
         return len(self._streams)
 
+    @property
+    def refused(self) -> int:
+        """How many streams were answered with 503 or 429 since the start, for want of room."""
+        return self._refused
+
     def told(self) -> tuple[int, int, int]:
-        """Returns the private messages that wait on all streams: how many, and their bytes; none is ever dropped."""
+        """Returns the private messages that wait on all streams: how many, and their bytes; and how many streams have
+        been closed since the start for more than that."""
         sizes = [one.link.told for one in self._streams.values()]
-        return sum(count for count, _ in sizes), sum(size for _, size in sizes), 0
+        return sum(count for count, _ in sizes), sum(size for _, size in sizes), self._too_many_told
 
     def close(self, code: int, reason: str) -> None:
         """Ends every stream, after what it has yet to send."""
@@ -123,13 +137,12 @@ class EventsDoor:
     @contextlib.contextmanager
     def _hold(self, link: SseLink, session: SessionPort, principal: Principal | None) -> Iterator[None]:
         """Raises `Overloaded`."""
-        if self.links >= self._max_links:
-            raise Overloaded("too many connections are open", _RETRY_AFTER_S)
-        if sum(one.session_id == session.id for one in self._streams.values()) >= MOST_OF_A_SESSION:
-            raise Overloaded("too many streams of this session are open", _RETRY_AFTER_S, is_tenant=True)
         with contextlib.ExitStack() as place:
-            if principal is not None:
-                place.enter_context(self.entrance.link(principal)).close = link.close
+            tenant = "" if principal is None else principal.tenant
+            with self.entrance.telling(tenant, "link", self.count_refused):
+                self._check_room(session)
+                if principal is not None:
+                    place.enter_context(self.entrance.link(principal)).close = link.close
             place.enter_context(logs.bind(session=session.id, link=link.id))
             self._streams[link.id] = Stream(link, session.id)
             self._empty.clear()
@@ -137,10 +150,21 @@ class EventsDoor:
             try:
                 yield
             finally:
+                self._too_many_told += link.was_told_too_much
                 del self._streams[link.id]
                 if not self._streams:
                     self._empty.set()
                 log.info("link closed")
+
+    def _check_room(self, session: SessionPort) -> None:
+        """Raises `Overloaded`."""
+        if self.links >= self._max_links:
+            raise Overloaded("too many connections are open", _RETRY_AFTER_S)
+        if sum(one.session_id == session.id for one in self._streams.values()) >= MOST_OF_A_SESSION:
+            raise Overloaded("too many streams of this session are open", _RETRY_AFTER_S, is_tenant=True)
+
+    def count_refused(self) -> None:
+        self._refused += 1
 
 
 class SessionRoutes:
@@ -158,14 +182,18 @@ class SessionRoutes:
         own = None if asked.session is None else partial.encoded(asked.session)
         initial = partial.overlay(principal.initial, own)
         opening = principal.request(partial.model(asked.model), initial, request.headers.get("traceparent"))
-        with logs.bind(tenant=principal.tenant), self._entrance.beginning(principal):
+        with (
+            logs.bind(tenant=principal.tenant),
+            self._entrance.telling(principal.tenant, "session", self._door.count_refused),
+            self._entrance.beginning(principal),
+        ):
             session = self._directory.open(opening, LinkKind.EVENTS)
         view = session.view
         answer = {
             "id": session.id,
             "secret": session.secret,
             "expires_at": view.expires_at,
-            "session": as_shown(view),
+            "session": _shown(view),
         }
         headers = {"Location": f"{SESSIONS}/{session.id}", **rejoining.handed_over(session), **NO_CACHE}
         return Response(msgspec.json.encode(answer), 201, headers, media_type="application/json")
@@ -173,7 +201,7 @@ class SessionRoutes:
     async def show(self, request: Request, session_id: str) -> Response:
         """Shows the session as it is now, and the number of its newest event."""
         session, _ = self._find(request, session_id)
-        answer = {"id": session.id, "last": session.last, "session": as_shown(session.view)}
+        answer = {"id": session.id, "last": session.last, "session": _shown(session.view)}
         return Response(msgspec.json.encode(answer), headers=NO_CACHE, media_type="application/json")
 
     async def end(self, request: Request, session_id: str) -> Response:
@@ -184,15 +212,19 @@ class SessionRoutes:
 
     async def say(self, request: Request, session_id: str) -> Response:
         """Takes one client event or a list of them. Each is handled before the next; the first that is refused is
-        answered, and none after it is looked at."""
+        answered, and none after it is looked at. Raises `Overloaded` where the session was sent too much before."""
         session, _ = self._find(request, session_id)
+        paces = self._door.paces
+        paces.check(session, _now_us())  # before anything more is read
         request.scope[BODY_LIMIT] = MAX_EVENTS_BYTES
-        events = _events(await request.body())
+        body = await request.body()
+        events = _events(body)
+        paces.take(session, len(events), len(body), _now_us())
         for accepted, data in enumerate(events):
             refused = await _perform(session, data)
             if refused is not None:
-                body = {"error": msgspec.to_builtins(refused), "accepted": accepted}
-                return JSONResponse(body, _STATUS.get(refused.type, 500), NO_CACHE)
+                told = {"error": msgspec.to_builtins(refused), "accepted": accepted}
+                return JSONResponse(told, _STATUS.get(refused.type, 500), NO_CACHE)
         return JSONResponse({"accepted": len(events), "last": session.last}, 202, NO_CACHE)
 
     async def listen(self, request: Request, session_id: str) -> Response:
@@ -270,6 +302,14 @@ def register(app: FastAPI, door: EventsDoor) -> None:
             }
         ),
     )
+
+
+def _shown(view: Session) -> msgspec.Raw:
+    return msgspec.Raw(view_fitting(msgspec.json.encode(as_shown(view)), MAX_SENT_BYTES))
+
+
+def _now_us() -> int:
+    return int(asyncio.get_running_loop().time() * US_PER_S)
 
 
 def _events(body: bytes) -> list[bytes]:

@@ -10,14 +10,14 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from orchestrator.ids import event_tag, random_id
-from orchestrator.sessions.links import LinkKind, LogEntry, LoggedAudio, Playout, SessionPort
+from orchestrator.sessions.links import LinkKind, LogEntry, LoggedAudio, LoggedEvent, Playout, SessionPort
 from orchestrator.transports.fitting import fitting
-from orchestrator.transports.outbox import FELL_BEHIND, Closing, Outbox, Told
+from orchestrator.transports.outbox import FELL_BEHIND, TOO_MANY_TOLD, Closing, Outbox, Told
 from orchestrator.transports.outlet import Outlet
 from orchestrator.transports.sse import HEARTBEAT, beginning, frame
 
-MAX_SENT_BYTES = 2**20 - 1
-"""As over WebSocket."""
+MAX_SENT_BYTES = 2**20 - 1_024
+"""Of one event; with its type and number around it a frame stays below 1 MiB."""
 
 _ENTRIES_AT_ONCE = 64
 _BYTES_AT_ONCE = 65_536
@@ -52,6 +52,8 @@ class SseLink:
         self._outlet = Outlet(session.read)
         self._more = asyncio.Event()
         self._cursor = 0
+        self.was_told_too_much = False
+        """Whether it is ended for more private messages than may wait."""
 
     @property
     def id(self) -> str:
@@ -75,6 +77,7 @@ class SseLink:
 
     def tell(self, data: bytes) -> None:
         self._outbox.tell(data)
+        self.was_told_too_much |= self._outbox.closing is TOO_MANY_TOLD
         self._more.set()
 
     def close(self, code: int, reason: str) -> None:
@@ -92,12 +95,16 @@ class SseLink:
         for so long."""
         retry_ms = self._settings.retry_ms
         yield beginning(retry_ms + random.randrange(retry_ms // 2 + 1), self._tag, self._cursor)
+        loop = asyncio.get_running_loop()
+        said_s = loop.time()
         while True:
             try:
-                async with asyncio.timeout(self._settings.heartbeat_s):  # wait_for can swallow a cancellation
-                    await self._more.wait()
+                # By when something was said last: what is not sent here (sound) wakes the stream as well.
+                async with asyncio.timeout_at(said_s + self._settings.heartbeat_s):
+                    await self._more.wait()  # wait_for can swallow a cancellation
             except TimeoutError:
                 yield HEARTBEAT
+                said_s = loop.time()
                 continue
             self._more.clear()
             batch = self._batch()
@@ -106,6 +113,7 @@ class SseLink:
             ]
             if frames:
                 yield b"".join(frames)
+                said_s = loop.time()
             if batch and isinstance(batch[-1], Closing):
                 return
             await asyncio.sleep(0)
@@ -123,7 +131,8 @@ class SseLink:
         if isinstance(entry, LoggedAudio):
             encoded = self._outlet.encode(entry) if self._with_sound else []
         else:
-            encoded = [fitting(entry.data, MAX_SENT_BYTES)]
+            data = entry.shown(self.kind) if isinstance(entry, LoggedEvent) else entry.data
+            encoded = [fitting(data, MAX_SENT_BYTES)]
         return [frame(data, self._tag) for data in encoded]
 
 

@@ -114,16 +114,17 @@ class WebSocketLink:
             self._more.set()
             return
         try:
-            batch = self._outbox.take(_ENTRIES_AT_ONCE, _BYTES_AT_ONCE)
+            batch = self._outbox.take_numbered(_ENTRIES_AT_ONCE, _BYTES_AT_ONCE)
         except LookupError:
             self._end(FELL_BEHIND)
             return
         if self._outbox.has_more:
             self._more.set()
         texts: list[bytes] = []
-        for entry in batch:
+        for _, entry in batch:
             if isinstance(entry, LoggedEvent):
-                texts.append(fitting(entry.shown(self._kind), MAX_SENT_BYTES))
+                data = entry.data if entry.to_holders is None else entry.shown(self._kind)
+                texts.append(data if len(data) <= MAX_SENT_BYTES else fitting(data, MAX_SENT_BYTES))
             elif isinstance(entry, Told):
                 texts.append(fitting(entry.data, MAX_SENT_BYTES))
             elif isinstance(entry, LoggedAudio):

@@ -115,14 +115,20 @@ _decoder = msgspec.json.Decoder(_SessionPart)
 
 
 def merge(
-    session: Session, partial: bytes | Raw, *, audio_started: bool, type_settled: bool = True
+    session: Session,
+    partial: bytes | Raw,
+    *,
+    audio_started: bool,
+    type_settled: bool = True,
+    takes_prompts: bool = False,
 ) -> Session:
     """Returns `session` changed by a client's partial session object (JSON).
 
     `audio_started`: the session has produced sound, so its voice is fixed. `type_settled` is False only for the first
-    update of a session, which may still make it a transcription session. Raises `WireError`; then nothing has changed.
+    update of a session, which may still make it a transcription session. `takes_prompts`: a stored prompt is shown and
+    no more, not refused. Raises `WireError`; then nothing has changed.
     """
-    part = _read(partial)
+    part = _read(partial, takes_prompts)
     if part.model is not UNSET and part.model != session.model:
         raise faults.bad_value(
             f"{_ROOT}.model", f"the model of a session cannot change from '{session.model}'."
@@ -153,7 +159,7 @@ def initial(
     return _apply(session, part)
 
 
-def _read(partial: bytes | Raw) -> _SessionPart:
+def _read(partial: bytes | Raw, takes_prompts: bool = False) -> _SessionPart:
     """Reads and validates a partial session on its own."""
     limits.check_values(partial)
     try:
@@ -170,7 +176,7 @@ def _read(partial: bytes | Raw) -> _SessionPart:
         raise faults.translate(error, _ROOT) from None
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise WireError("invalid_json", f"The session is not valid JSON: {error}.", _ROOT) from None
-    _check(part)
+    _check(part, takes_prompts)
     return part
 
 
@@ -189,13 +195,13 @@ def _refuse_beta(plain: dict[str, object]) -> None:
             )
 
 
-def _check(part: _SessionPart) -> None:
+def _check(part: _SessionPart, takes_prompts: bool) -> None:
     """Checks what the types of the parts do not say."""
     if part.output_modalities is not UNSET:
         limits.check_modalities(part.output_modalities, f"{_ROOT}.output_modalities")
     if part.max_output_tokens is not UNSET:
         limits.check_output_tokens(part.max_output_tokens, f"{_ROOT}.max_output_tokens")
-    if part.prompt not in (UNSET, None):
+    if part.prompt not in (UNSET, None) and not takes_prompts:
         raise limits.no_prompts(f"{_ROOT}.prompt")
     if part.tools is not UNSET:
         limits.check_tools(part.tools, f"{_ROOT}.tools")

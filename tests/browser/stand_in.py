@@ -154,6 +154,7 @@ class StandIn:
         self._peers.add(peer)
         track = ToneTrack()
         peer.addTrack(track)
+        peer.on("connectionstatechange", lambda: self._follow(peer))
         peer.on("datachannel", lambda channel: self._open(channel, track, peer, back))
         await peer.setRemoteDescription(RTCSessionDescription(offer, "offer"))
         await peer.setLocalDescription(await peer.createAnswer())
@@ -163,6 +164,10 @@ class StandIn:
             await peer.close()
         headers = {"Location": f"/v1/realtime/calls/rtc_{id(peer)}"}
         return Response(answer, 201, headers, "application/sdp")
+
+    def _follow(self, peer: RTCPeerConnection) -> None:
+        if peer.connectionState in ("closed", "failed"):
+            self._peers.discard(peer)
 
     def _back(self, query: QueryParams, secret: str | None) -> "tuple[ScriptedSession, int | None] | None":
         session = self._sessions.get(query.get("session_id", ""))

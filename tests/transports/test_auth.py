@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from orchestrator.clock import US_PER_S
 from orchestrator.errors import Overloaded, Unauthorized
+from orchestrator.flow.tenants import Allowance
 from orchestrator.scheduling.job import Tier
 from orchestrator.transports.auth import (
     LOCAL,
@@ -194,7 +195,7 @@ def test_secret_book_refuses_a_tenant_over_its_share_and_says_when_to_come_back(
     book.make(ACME, b"1", 40, 0)
     with pytest.raises(Overloaded) as caught:
         book.make(ACME, b"3", 30, 10 * US_PER_S)
-    assert caught.value.retry_after_s == 20
+    assert (caught.value.retry_after_s, caught.value.is_tenant) == (20, True)
     assert book.refused == 1
     with pytest.raises(Overloaded):
         book.make(ACME, b"1", 30, 10 * US_PER_S, uses=1)
@@ -203,6 +204,31 @@ def test_secret_book_refuses_a_tenant_over_its_share_and_says_when_to_come_back(
     with pytest.raises(Overloaded):
         book.make(ACME, b"4", 30, 30 * US_PER_S)
     assert len(book) == 3
+
+
+def test_secret_book_that_is_full_is_so_for_everybody() -> None:
+    """Who has kept nothing yet is refused too, and not for what he did."""
+    book = SecretBook(4)
+    for number in range(4):
+        book.make(Principal(f"tenant {number}", Tier.GOLD), b"{}", 30, 0)
+    with pytest.raises(Overloaded) as caught:
+        book.make(LAB, b"{}", 30, 0)
+    assert not caught.value.is_tenant
+
+
+def test_what_one_key_says_of_its_tenants_places_holds_for_all_its_keys() -> None:
+    """A second key that names no bounds, made for a rotation, lifts none; other tenants are not bounded by it."""
+    ring = KeyRing([
+        Key(digest_of("sk-1"), replace(ACME, allowance=Allowance(sessions=3))),
+        Key(digest_of("sk-2"), ACME),
+        Key(digest_of("sk-3"), replace(ACME, allowance=Allowance(links=5))),
+        Key(digest_of("sk-4"), LAB),
+    ])  # fmt: skip
+    allowed = [key.principal.allowance for key in ring.keys]
+    assert allowed == [Allowance(3, 5)] * 3 + [Allowance()]
+    found = ring.find("sk-2")
+    assert found is not None
+    assert found.allowance == Allowance(3, 5)
 
 
 def test_secret_book_that_refuses_keeps_nothing_of_it() -> None:

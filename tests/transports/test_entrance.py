@@ -75,7 +75,15 @@ def test_limited_address_is_told_when_to_come_back() -> None:
     assert (caught.value.headers, caught.value.wire_code) == ({"Retry-After": "2"}, "too_many_attempts")
 
 
-@pytest.mark.parametrize("who", [Caller("127.0.0.1"), Caller("127.0.0.1", hidden=True), Caller()])
+@pytest.mark.parametrize(
+    "who",
+    [
+        Caller("127.0.0.1"),
+        Caller("127.0.0.1", hidden=True),
+        Caller(),
+        Caller("10.0.0.7", by_proxy=True, unnamed=True),
+    ],
+)
 def test_addresses_that_may_be_everybodys_are_not_limited(who: Caller) -> None:
     """A proxy that nobody told us of: one bad client of it is not to lock out all."""
     door = entrance()
@@ -127,12 +135,49 @@ def test_withdrawn_key_closes_its_links_only() -> None:
     assert said == [("acme", 1008, KEY_WITHDRAWN)]
 
 
-def test_what_does_not_begin_takes_no_use_and_what_is_our_fault_does() -> None:
-    """A refusal of ours gives the use back; draining is one too."""
+def test_nothing_begins_by_a_key_that_has_been_withdrawn_meanwhile() -> None:
+    """Taken out of the file or given to another tenant, its secrets too; another tier is no harm. Uses are left."""
+    door = entrance()
+    mine = door.admit(GOOD)
+    once = door.admit({"authorization": f"Bearer {door.make_secret(mine, None, 600, 1).value}"})
+    for ring in (
+        KeyRing([Key(digest_of("sk-lab"), Principal("lab", Tier.GOLD))]),
+        KeyRing([Key(digest_of("sk-acme"), Principal("lab", Tier.GOLD))]),
+    ):
+        door.gate.replace(ring)
+        for who in (mine, once):
+            with pytest.raises(Unauthorized, match="withdrawn"), door.beginning(who):
+                pass
+    door.gate.replace(KeyRing([Key(digest_of("sk-acme"), Principal("acme", Tier.SILVER))]))
+    for who in (mine, once):
+        with door.beginning(who):
+            pass
+
+
+def test_who_finds_no_room_is_counted_and_told_of() -> None:
+    """With what there was no room for; who may never come in is neither, nor is what goes wrong otherwise."""
+    door, counted = entrance(), 0
+
+    def count() -> None:
+        nonlocal counted
+        counted += 1
+
+    for error in (Overloaded("full", 1.5), ShuttingDown(), Unauthorized("no"), ZeroDivisionError()):
+        with pytest.raises(type(error)), door.telling("acme", "session", count):
+            raise error
+    with door.telling("acme", "session", count):
+        pass
+    assert counted == 2
+
+
+def test_what_does_not_begin_takes_no_use() -> None:
+    """A refusal of ours gives the use back, as does a client that leaves meanwhile; draining is a refusal too."""
     door = entrance()
     once = door.admit({"authorization": f"Bearer {door.make_secret(door.admit(GOOD), None, 600, 1).value}"})
     with pytest.raises(Overloaded), door.beginning(once):
         raise Overloaded("full", 1.0)
+    with pytest.raises(asyncio.CancelledError), door.beginning(once):
+        raise asyncio.CancelledError
     with door.beginning(once):
         pass
     with pytest.raises(Unauthorized), door.beginning(once):

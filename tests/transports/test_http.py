@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import httpx
@@ -278,7 +278,7 @@ def test_client_secret_cannot_make_another() -> None:
 
 
 def test_client_secrets_are_bounded_and_the_refusal_says_until_when() -> None:
-    """Over the tenant's share of sessions to be kept: 503 with Retry-After. One that is kept already costs no more,
+    """Over the tenant's share of sessions to be kept: 429 with Retry-After. One that is kept already costs no more,
     nor does a secret without any."""
 
     async def test(house: House, client: httpx.AsyncClient) -> None:
@@ -287,10 +287,39 @@ def test_client_secrets_are_bounded_and_the_refusal_says_until_when() -> None:
             assert kept.status_code == 200
             assert (await client.post(SECRETS)).status_code == 200
         answer = await client.post(SECRETS, json={"session": {"type": "realtime", "instructions": "two"}})
-        assert answer.status_code == 503
+        assert answer.status_code == 429
         assert 1 <= int(answer.headers["Retry-After"]) <= 600
 
     with_client(test, lambda: build(max_secrets=4))
+
+
+def test_client_secret_that_asks_for_another_keeps_its_use() -> None:
+    """403, and what it is for still begins."""
+
+    async def test(house: House, client: httpx.AsyncClient) -> None:
+        made = (await client.post(SECRETS, json={"chorale": {"uses": 1}}, headers=LAB)).json()
+        bearer = {"Authorization": f"Bearer {made['value']}"}
+        assert (await client.post(SECRETS, headers=bearer)).status_code == 403
+        called = await client.post(CALLS, content=OFFER, headers={**SDP, **bearer})
+        assert called.status_code == 201
+
+    with_client(test, keyed)
+
+
+def test_call_whose_key_is_withdrawn_while_its_offer_comes_is_not_opened() -> None:
+    """A body may come slowly: what was let in before is looked at again when it is there."""
+
+    async def test(house: House, client: httpx.AsyncClient) -> None:
+        async def offer() -> AsyncIterator[bytes]:
+            yield OFFER[:3].encode()
+            house.entrance.gate.replace(KeyRing([Key(digest_of("sk-new"), Principal("lab", Tier.GOLD))]))
+            yield OFFER[3:].encode()
+
+        answer = await client.post(CALLS, content=offer(), headers={**SDP, **LAB})
+        assert (answer.status_code, error_of(answer)["message"]) == (401, "The key has been withdrawn.")
+        assert house.directory.sessions == []
+
+    with_client(test, keyed)
 
 
 def test_client_secret_for_one_use_begins_one_thing() -> None:

@@ -40,7 +40,7 @@ def headers(*forwarded: str, **others: str) -> Headers:
 def test_a_known_proxy_names_who_asks(peer: str, forwarded: tuple[str, ...], address: str) -> None:
     """The chain is read from the right and no further than known proxies wrote it; what is no address ends it."""
     found = PROXIES.caller_of(peer, headers(*forwarded))
-    assert found == Caller(address, by_proxy=True)
+    assert found == Caller(address, by_proxy=True, unnamed=not address.startswith("20"))
 
 
 @pytest.mark.parametrize("name", ["x-forwarded-for", "forwarded", "x-real-ip"])
@@ -62,6 +62,7 @@ def test_nobody_else_is_believed(name: str) -> None:
         (Caller("203.0.113.7", hidden=True), False, True),
         (Caller("203.0.113.7", by_proxy=True), False, True),
         (Caller("127.0.0.1", by_proxy=True), True, False),
+        (Caller("10.0.0.1", by_proxy=True, unnamed=True), False, False),
     ],
 )
 def test_caller_is_of_this_machine_or_one_of_many(

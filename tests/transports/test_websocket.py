@@ -237,7 +237,7 @@ def test_unknown_addresses_are_refused_as_json() -> None:
 def test_links_are_bounded(caplog: pytest.LogCaptureFixture) -> None:
     """Links that join existing sessions count too. Refusals are counted, and the log says whose; who has no key is
     neither."""
-    caplog.set_level("INFO", "orchestrator.transports.websocket")
+    caplog.set_level("INFO", "orchestrator.transports.entrance")
 
     async def test(running: Running) -> None:
         async with running.connect() as link:
@@ -256,7 +256,7 @@ def test_links_are_bounded(caplog: pytest.LogCaptureFixture) -> None:
 
 def test_upgrades_while_the_server_drains_are_counted(caplog: pytest.LogCaptureFixture) -> None:
     """503 with the reason in the log: a client that finds no room in a restart is seen as well."""
-    caplog.set_level("INFO", "orchestrator.transports.websocket")
+    caplog.set_level("INFO", "orchestrator.transports.entrance")
 
     async def test(running: Running) -> None:
         running.house.entrance.close()

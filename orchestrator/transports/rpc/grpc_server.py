@@ -12,7 +12,6 @@ from typing import NoReturn, TypeVar
 
 import grpc
 from google.protobuf.message import DecodeError, Message
-from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from orchestrator.errors import ChoraleError, WireError
@@ -22,12 +21,13 @@ from orchestrator.transports.entrance import Entrance
 from orchestrator.transports.outbox import Closing
 from orchestrator.transports.proxies import Proxies
 from orchestrator.transports.routes import Readiness
+from orchestrator.transports.rpc import health
 from orchestrator.transports.rpc.door import GrpcOptions, RpcDoor, principal
-from orchestrator.transports.rpc.health import Health
 from orchestrator.transports.rpc.interceptors import (
     Authenticating,
     Context,
     Handler,
+    Limiting,
     Telling,
     headers_of,
 )
@@ -44,8 +44,8 @@ MAX_REQUEST_BYTES = 2**20
 
 STREAMS_OF_A_CONNECTION = 128
 
-_SPARE_CALLS = 64
-"""Calls that may run beside the links."""
+_SPARE_CALLS = 168
+"""Calls that may run beside the links: those about health that need no key (`health`), and 128."""
 
 _CALLS_END_WITHIN_S = 0.5
 """Calls that are no links: short ones, and those that watch how healthy the server is."""
@@ -91,19 +91,15 @@ class GrpcServer:
             interceptors=(
                 Telling(self._requests, "https" if secure else "http", self._proxies),
                 Authenticating(self._entrance, self._proxies),
+                Limiting(self._door, self._entrance),
             ),
             options=_channel_options(options.ping_s),
             maximum_concurrent_rpcs=self._door.max_links + _SPARE_CALLS,
         )
         server.add_generic_rpc_handlers((_handlers(self._service),))
-        services = (
-            SERVICE,
-            health_pb2.DESCRIPTOR.services_by_name["Health"].full_name,
-            reflection.SERVICE_NAME,
-        )
-        health_pb2_grpc.add_HealthServicer_to_server(
-            Health(self._readiness, self._entrance, services), server
-        )
+        services = (SERVICE, health.SERVICE, reflection.SERVICE_NAME)
+        of_health = health.Health(self._readiness, self._entrance, services)
+        server.add_generic_rpc_handlers((of_health.handlers(),))
         reflection.enable_server_reflection(services, server)
         host = f"[{options.host}]" if ":" in options.host else options.host
         address = f"{host}:{options.port}"

@@ -86,6 +86,15 @@ export class Call {
     this.#channel = this.#peer = this.#callId = null;
   }
 
+  /** Ends the call here. The server is not told: it holds the session for a while, for us to come back. */
+  leave() {
+    if (this.#callId !== null) {
+      this.#endpoint.lose(this.#callId);
+    }
+    this.#callId = null;
+    this.close();
+  }
+
   /** Offers the call to the session that the ticket names, or, where that is gone, to a new one. */
   async #offer(sdp, signal) {
     if (this.#ticket !== null) {
@@ -136,11 +145,8 @@ export class Call {
     };
   }
 
-  /** The server is not told: it holds the session for a while, for us to come back. */
   #lose(detail) {
-    this.#endpoint.lose(this.#callId);
-    this.#callId = null;
-    this.close();
+    this.leave();
     this.#listener.lost({ kind: "call-lost", detail });
   }
 }

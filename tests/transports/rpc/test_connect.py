@@ -11,6 +11,8 @@ import httpx
 import pytest
 from connectrpc.code import Code
 from connectrpc.errors import ConnectError
+from google.protobuf import json_format
+from msgspec import structs
 
 from orchestrator.scheduling.job import Tier
 from orchestrator.sessions.links import LogEntry, LoggedEvent
@@ -177,6 +179,47 @@ def test_key_is_looked_at_before_anything_is_read(way: str) -> None:
             assert (await alpha.get(opened.session_id, opened.secret)).last == 0
 
     against(main, keyed)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_message_that_shows_a_long_session_stays_below_a_megabyte(way: str) -> None:
+    """Cut where it is more, as events are, and written so that what is no ASCII takes no more than it does."""
+    sizes: list[int] = []
+
+    async def test(running: Running, caller: Caller) -> None:
+        opened = await caller.create()
+        session = newest(running)
+        words = '語"' * 400_000
+        session.view = structs.replace(session.view, instructions=words)
+        session.emit(LoggedEvent(json.dumps({"event_id": "event_1", "type": "a", "text": words}).encode()))
+        shown = await caller.get(opened.session_id, opened.secret)
+        messages = caller.watch(opened, after=0)
+        first, _, event = await read(messages, 3)
+        await leave(messages)
+        for message, said in (
+            (shown, json.loads(shown.session)["instructions"]),
+            (first, json.loads(first.opened.session)["instructions"]),
+            (event, json.loads(event.event.json)["text"]),
+        ):
+            assert words.startswith(said)
+            assert len(said) > 100_000
+            as_json = json_format.MessageToJson(message, indent=None, ensure_ascii=False)
+            sizes.append(len(as_json.encode()) if "JSON" in way else message.ByteSize())
+
+    each_way(test, way)
+    assert max(sizes) <= 2**20
+
+
+def test_json_is_written_as_it_is() -> None:
+    """Escapes for all that is no ASCII would take twice the room."""
+
+    async def test(running: Running) -> None:
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{running.port}", trust_env=False) as client:
+            body = {"session": json.dumps({"type": "realtime", "instructions": "語"})}
+            answer = await client.post("/chorale.v1.Sessions/Create", json=body)
+            assert "語".encode() in answer.content
+
+    against(test)
 
 
 @pytest.mark.parametrize("way", WAYS)

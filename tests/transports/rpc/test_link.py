@@ -167,6 +167,22 @@ def test_client_that_asks_for_much_is_read_again_once_it_has_read() -> None:
     run(test)
 
 
+@pytest.mark.parametrize("with_speech", [True, False])
+def test_link_shows_the_secret_where_its_event_has_one(with_speech: bool) -> None:
+    """Its client has opened the session or shown the secret: events are word for word those of a WebSocket."""
+
+    async def test() -> None:
+        stage = Stage(with_speech)
+        messages = stage.begin()
+        await read(messages, 2)
+        stage.session.emit(LoggedEvent(b'{"secret":""}', b'{"secret":"rs_x"}'))
+        (message,) = await read(messages, 1)
+        assert message.event.json == '{"secret":"rs_x"}'
+        await messages.aclose()
+
+    run(test)
+
+
 def test_event_that_is_too_big_is_cut_to_what_clients_take() -> None:
     """Below 1 MiB with all around it, under its own number."""
 
