@@ -119,6 +119,10 @@ class Dispatcher:
         """Returns what a tenant may still use; nothing of what has no quota."""
         return () if self._costs is None else self._costs.left(tenant, tier, self._clock.now_us())
 
+    def places(self, kind: WorkKind) -> int | None:
+        """Returns how many jobs of a kind may be with workers now; None where that is not known."""
+        return self._instances.places(kind)
+
     def submit(self, job: Job, turn: int = 0) -> None:
         """Queues a job of a session's `turn` (for telemetry; `NO_TURN`: of a request). Never waits: a refusal arrives
         as `Failed` with ``rate_limit_exceeded`` and a retry time, or with ``worker_failed`` where nobody can do such
