@@ -99,6 +99,11 @@ def takes(schemas: Schemas) -> dict[str, Any]:
 TEXT: dict[str, Any] = {"type": "string"}
 BYTES: dict[str, Any] = {"type": "string", "format": "binary"}
 ANY_OBJECT: dict[str, Any] = {"type": "object"}
+SENT_EVENT: dict[str, Any] = {
+    "type": "object",
+    "properties": {"event": TEXT, "id": TEXT, "data": {**TEXT, "contentMediaType": "application/json"}},
+}
+"""Of one event of a stream; its lines are its properties, as OpenAPI describes what streams."""
 
 
 class Described(FastAPI):

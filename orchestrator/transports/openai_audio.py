@@ -15,7 +15,7 @@ from orchestrator.clock import seconds
 from orchestrator.scheduling.work import Transcribe, Transcribed
 from orchestrator.transports import subtitles
 from orchestrator.transports.chat_answer import encode
-from orchestrator.transports.description import TEXT, gives, shape
+from orchestrator.transports.description import SENT_EVENT, TEXT, gives, shape
 from orchestrator.transports.errand import Errand
 from orchestrator.transports.media import Piece
 from orchestrator.transports.openai_door import FORM, HEAR_WITHIN_US, OpenAi, router
@@ -117,7 +117,7 @@ def register(app: FastAPI, doors: Doors) -> None:
                 "text/plain": TEXT,
                 "application/x-subrip": TEXT,
                 "text/vtt": TEXT,
-                "text/event-stream": TEXT,
+                "text/event-stream": SENT_EVENT,
             },
         ),
         openapi_extra=TAKEN,

@@ -16,7 +16,7 @@ from orchestrator.errors import WireError
 from orchestrator.ids import random_id
 from orchestrator.scheduling.work import Embed, Embedded
 from orchestrator.transports import chat_answer
-from orchestrator.transports.description import TEXT, gives, shape
+from orchestrator.transports.description import SENT_EVENT, gives, shape
 from orchestrator.transports.errand import Errand
 from orchestrator.transports.openai_chat import ChatRequest, reply_of, unsupported
 from orchestrator.transports.openai_door import (
@@ -108,7 +108,7 @@ def register(app: FastAPI, doors: Doors) -> None:
         response_class=Response,
         responses=gives(
             "The reply; with `stream` events that hold chunks, then `[DONE]`.",
-            {"application/json": shape(chat_answer.Completion), "text/event-stream": TEXT},
+            {"application/json": shape(chat_answer.Completion), "text/event-stream": SENT_EVENT},
         ),
     )
     embeddings.add_api_route(

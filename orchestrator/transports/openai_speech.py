@@ -13,7 +13,7 @@ from modalities.text.sentences import SentenceStream, speakable
 from orchestrator.errors import WireError
 from orchestrator.scheduling.work import Speak, SpeechPiece
 from orchestrator.transports.chat_answer import encode
-from orchestrator.transports.description import BYTES, TEXT, gives
+from orchestrator.transports.description import BYTES, SENT_EVENT, gives
 from orchestrator.transports.errand import Errand
 from orchestrator.transports.media import MEDIA_TYPES, SoundWriter, SpeechFormat
 from orchestrator.transports.openai_door import SPEAK_WITHIN_US, Body, OpenAi, router
@@ -92,7 +92,7 @@ def register(app: FastAPI, doors: Doors) -> None:
         response_class=Response,
         responses=gives(
             "The file, while it is being spoken; with `stream_format` `sse` events that hold it in base64.",
-            {**dict.fromkeys(MEDIA_TYPES.values(), BYTES), "text/event-stream": TEXT},
+            {**dict.fromkeys(MEDIA_TYPES.values(), BYTES), "text/event-stream": SENT_EVENT},
         ),
     )
     app.include_router(routes)

@@ -23,7 +23,7 @@ from orchestrator.transports.description import (
     ADMITTED,
     ANY_OBJECT,
     OF_A_BODY,
-    TEXT,
+    SENT_EVENT,
     an_object,
     errors,
     gives,
@@ -281,7 +281,7 @@ def register(app: FastAPI, door: EventsDoor) -> None:
         one + "/events",
         routes.listen,
         methods=["GET"],
-        responses=gives("Its events as they come.", {"text/event-stream": TEXT})
+        responses=gives("Its events as they come.", {"text/event-stream": SENT_EVENT})
         | gives("It is there no more: come no more.", 204)
         | errors(400, *ADMITTED, 404, 503),
     )
