@@ -318,6 +318,12 @@ def test_call_whose_key_is_withdrawn_while_its_offer_comes_is_not_opened() -> No
         answer = await client.post(CALLS, content=offer(), headers={**SDP, **LAB})
         assert (answer.status_code, error_of(answer)["message"]) == (401, "The key has been withdrawn.")
         assert house.directory.sessions == []
+        house.entrance.gate.replace(RING)
+        await client.post(CALLS, content=OFFER, headers={**SDP, **LAB})
+        (session,) = house.directory.sessions
+        back = f"{CALLS}?session_id={session.id}&secret={session.secret}"
+        answer = await client.post(back, content=offer(), headers={**SDP, **LAB})
+        assert (answer.status_code, house.calls.returned) == (401, [])
 
     with_client(test, keyed)
 
