@@ -117,7 +117,9 @@ def watch_server(telemetry: "Telemetry", parts: ServerParts, settings: Settings)
             server.max_links * MAX_TOLD_BYTES,
         )
     if (errands := parts.errands) is not None:
-        buffers.register_held(inventory, "errands", lambda: (len(errands), 0, 0), MOST_ERRANDS, 0)
+        buffers.register_held(
+            inventory, "errands", lambda: (len(errands), 0, errands.refused), MOST_ERRANDS, 0
+        )
     most_calls = server.max_sessions
     buffers.register_held(
         inventory, "call_events", parts.calls.unread, most_calls * MAX_UNREAD, most_calls * MAX_UNREAD_BYTES
