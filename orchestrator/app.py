@@ -215,6 +215,7 @@ class Application:
         if self._settings.server.revoke == "close":
             self._entrance.withdraw(key_ids)
             self._registry.withdraw(key_ids)
+            self._calls.withdraw(key_ids)
 
     def stop(self) -> None:
         """Ends the server: the first time after what runs has finished (`server.drain_s`), the second time at once."""

@@ -133,13 +133,17 @@ class Entrance:
         self._begin(principal)
         return principal
 
+    def check_again(self, principal: Principal) -> None:
+        """Raises `Unauthorized` where the key by which somebody was let in has been withdrawn since."""
+        if not self.gate.is_worth_something(principal, self._wall_us()):
+            raise Unauthorized(KEY_WITHDRAWN)
+
     @contextlib.contextmanager
     def beginning(self, principal: Principal) -> Iterator[None]:
         """Something new begins inside, for one who was let in by `admit`. As `admit_new`; but where it does not come
         about, a client secret's use is not lost. Raises `Unauthorized` where the key has been withdrawn since: a body
         may come slowly."""
-        if not self.gate.is_worth_something(principal, self._wall_us()):
-            raise Unauthorized(KEY_WITHDRAWN)
+        self.check_again(principal)
         self._begin(principal)
         try:
             yield

@@ -214,6 +214,7 @@ class Routes:
         asked = principal.request(model, initial, request.headers.get("traceparent"))
         with logs.bind(tenant=principal.tenant):
             if back is not None:
+                entrance.check_again(principal)
                 call_id, answer = await self._doors.calls.answer(offer, asked, back)
             else:
                 with entrance.telling(principal.tenant, "call"), entrance.beginning(principal):

@@ -197,6 +197,7 @@ class Service:
                     log.info("link closed", extra=about)
                 elif joined.opened:
                     self._directory.end(session, "its client never joined")
+                    self._entrance.gate.give_back(caller.principal)
                 if reading is not None:
                     reading.cancel()
                     await asyncio.wait({reading})
