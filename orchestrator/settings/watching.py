@@ -142,7 +142,16 @@ def watch_server(telemetry: "Telemetry", parts: ServerParts, settings: Settings)
     telemetry.watch(readings.jobs(parts.dispatcher))
     telemetry.watch(readings.workers(lambda: list(_workers(parts.pool))))
     telemetry.watch(
-        readings.sessions(parts.registry, inventory, lambda: _links(parts), lambda: parts.calls.calls)
+        readings.sessions(
+            parts.registry,
+            inventory,
+            {
+                "websocket": lambda: parts.links.links,
+                "call": lambda: parts.calls.calls,
+                "events": lambda: parts.events.links if parts.events else 0,
+                "rpc": lambda: parts.streams.links if parts.streams else 0,
+            },
+        )
     )
     return inventory
 

@@ -102,7 +102,10 @@ class Entrance:
         """Returns the origin of the page that asks, None for a program. Raises `Refusal` (403) on a page that neither
         the server nor any of its keys allows: all that a preflight can be told."""
         origin = headers.get("origin")
-        if not origins.allows((*self._origins, *self.gate.origins), origin, headers.get("host")):
+        host = headers.get("host")
+        if not (
+            origins.allows(self._origins, origin, host) or origins.allows(self.gate.origins, origin, host)
+        ):
             raise _page_refused()
         return origin
 
@@ -209,7 +212,10 @@ class Entrance:
     def _failed(self, who: Caller) -> None:
         wait_s = self.attempts.failure(who.address, self._clock.now_us())
         if wait_s > 0:
-            log.warning("too many wrong keys", extra={"client": who.address, "refused_for_s": wait_s})
+            whose = " from what may be a proxy that server.proxies does not name" if who.hidden else ""
+            log.warning(
+                "too many wrong keys%s", whose, extra={"client": who.address, "refused_for_s": wait_s}
+            )
 
 
 def _page_refused() -> Refusal:

@@ -34,6 +34,7 @@ from orchestrator.transports.description import (
     takes,
 )
 from orchestrator.transports.entrance import Entrance
+from orchestrator.transports.known_first import known_first
 from orchestrator.transports.openai_door import OpenAi
 from orchestrator.transports.proxies import Proxies
 from orchestrator.transports.refusals import NO_CACHE, Refusal, ShuttingDown
@@ -267,16 +268,19 @@ def register(app: FastAPI, doors: Doors) -> None:
     routes = Routes(doors)
     add = partial_(app.add_api_route, response_class=Response)
     add("/v1/realtime", routes.realtime, methods=READ, status_code=426, responses=errors(403, 421, 426))
-    add(
+    of_json = known_first(doors.entrance)
+    of_json.add_api_route(
         "/v1/realtime/client_secrets",
         routes.client_secrets,
         methods=["POST"],
+        response_class=Response,
         responses=gives(
             "The secret.",
             {"application/json": an_object(value="string", expires_at="integer", session="object")},
         )
         | errors(*OF_A_BODY, *ADMITTED, 503),
     )
+    app.include_router(of_json)
     add(
         CALLS,
         routes.calls,

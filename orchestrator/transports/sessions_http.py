@@ -31,6 +31,7 @@ from orchestrator.transports.description import (
 )
 from orchestrator.transports.entrance import Entrance
 from orchestrator.transports.fitting import view_fitting
+from orchestrator.transports.known_first import known_first
 from orchestrator.transports.pace import Paces, Rate
 from orchestrator.transports.refusals import NO_CACHE
 from orchestrator.transports.sse_link import MAX_SENT_BYTES, EventStream, SseLink, StreamSettings
@@ -260,14 +261,17 @@ def register(app: FastAPI, door: EventsDoor) -> None:
     one = SESSIONS + "/{session_id}"
     add = functools.partial(app.add_api_route, response_class=Response)
     opened = an_object(id="string", secret="string", expires_at="integer", session="object")
-    add(
+    of_json = known_first(door.entrance)
+    of_json.add_api_route(
         SESSIONS,
         routes.open,
         methods=["POST"],
+        response_class=Response,
         status_code=201,
         responses=gives("The session; `Location` is where it is.", 201, {"application/json": opened})
         | errors(*OF_A_BODY, *ADMITTED, 503),
     )
+    app.include_router(of_json)
     shown = an_object(id="string", last="integer", session="object")
     add(
         one,

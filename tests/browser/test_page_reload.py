@@ -79,6 +79,34 @@ def test_who_was_muted_is_muted_after_a_reload(stand_in: StandIn, still: Path) -
         assert page.script("return document.getElementById('mute').ariaPressed") == "true"
 
 
+NO_MICROPHONE_YET = """
+const count = Number(sessionStorage.countForTest ?? 0) + 1;
+sessionStorage.countForTest = count;
+if (count < 3) {
+  navigator.mediaDevices.getUserMedia = () => new Promise(() => {});
+}
+"""
+
+
+def test_who_reloads_while_the_microphone_is_asked_for_comes_back_all_the_same(
+    stand_in: StandIn, still: Path
+) -> None:
+    """F-C2: refreshes in a row, each before the page had what it needs for a call; still muted, still that session."""
+    with chromium(microphone=still) as page:
+        page.open(stand_in.address)
+        page.click("#talk")
+        page.wait_for(lambda: page.connection == "live", "the call")
+        page.click("#mute")
+        page.devtools("Page.addScriptToEvaluateOnNewDocument", source=NO_MICROPHONE_YET)
+        for _ in range(2):
+            page.driver.refresh()
+            assert page.connection == "idle"
+        reload(page, stand_in)
+        assert len(stand_in.returns) == 1
+        assert page.script("return window.peersForTest.at(-1).getSenders()[0].track.enabled") is False
+        assert asked(stand_in, "session.update") == 1
+
+
 def test_who_hung_up_is_not_called_after_a_reload(stand_in: StandIn, still: Path) -> None:
     """The end is the end."""
     with chromium(microphone=still) as page:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from orchestrator.errors import Overloaded
+from orchestrator.observability.instrument import Call
 from orchestrator.transports.auth import Principal
 from orchestrator.transports.outbox import Closing
 from orchestrator.transports.pace import Paces, Rate
@@ -17,6 +18,17 @@ SHUTTING_DOWN = Closing(1012, "The server is shutting down; connect again in a m
 
 principal: ContextVar[Principal] = ContextVar("principal")
 """Who calls; set for every call whose key was good."""
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A route as requests are counted by it (`border`)."""
+
+    path: str
+
+
+calls: ContextVar[Call] = ContextVar("call")
+"""The call that a request over HTTP is; how it ends is noted in it."""
 
 _RETRY_AFTER_S = 5.0
 

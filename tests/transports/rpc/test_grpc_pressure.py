@@ -335,6 +335,36 @@ def test_connections_that_say_nothing_are_dropped(monkeypatch: pytest.MonkeyPatc
     against(test)
 
 
+def test_connections_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They need no key: one too many is closed as it comes, and once others have gone there is room again."""
+    monkeypatch.setattr(grpc_server, "_SPARE_CALLS", 8)
+
+    async def greeted(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+        """Speaks HTTP/2; says whether the server answers with settings of its own."""
+        try:
+            writer.write(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes((0, 0, 0, 4, 0, 0, 0, 0, 0)))
+            await reader.readexactly(9)
+        except (asyncio.IncompleteReadError, ConnectionError):
+            return False
+        return True
+
+    async def test(running: Running) -> None:
+        await running.create()  # its own connection is the first of ten
+        lines = [await asyncio.open_connection("127.0.0.1", running.port) for _ in range(20)]
+        stays = [await greeted(*line) for line in lines]
+        assert stays.count(True) == 9
+        await running.create()
+        for _, writer in lines:
+            writer.close()
+        has_room = False
+        while not has_room:
+            reader, writer = await asyncio.open_connection("127.0.0.1", running.port)
+            has_room = await greeted(reader, writer)
+            writer.close()
+
+    against(test, lambda: build(max_links=1))
+
+
 def test_port_that_is_taken_is_told() -> None:
     """`start` raises `OSError` and leaves nothing behind."""
 
