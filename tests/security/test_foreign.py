@@ -7,7 +7,7 @@ import httpx
 
 from orchestrator.clock import US_PER_S
 from orchestrator.transports.auth import digest_of
-from orchestrator.transports.signed_secret import NO_CONFIG, Claims, Seal
+from orchestrator.transports.signed_secret import NO_PART, Claims, Seal, config_digest
 from tests.security.doors import (
     ACME,
     ALLOWED,
@@ -77,7 +77,7 @@ def test_session_that_has_ended_is_as_if_it_had_never_been(tmp_path: Path) -> No
 def sealed(expires_s: int, uses: int = 0, key: str = ACME, signed_by: bytes = SIGNING_KEY) -> str:
     """A client secret as the server would sign it."""
     nonce = bytes(range(14))
-    claims = Claims(expires_s * US_PER_S, digest_of(key).hex()[:12], NO_CONFIG, nonce, uses)
+    claims = Claims(expires_s * US_PER_S, digest_of(key).hex()[:12], config_digest("acme", NO_PART), nonce, uses)
     return Seal(signed_by).close(claims)
 
 
