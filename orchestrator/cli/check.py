@@ -139,14 +139,9 @@ def _signing_key(settings: "Settings") -> Iterator[Finding]:
         yield Finding("secret_file", Outcome.NOTE, text)
 
 
-def others_may_read(path: Path) -> bool:
-    """Tells whether a file is more than its owner's."""
-    return bool(stat.S_IMODE(path.stat().st_mode) & 0o077)
-
-
 def _certificate(settings: "Settings") -> Iterator[Finding]:
     from orchestrator.errors import ConfigError
-    from orchestrator.transports.certificate import check_certificate
+    from orchestrator.transports.certificates import check_certificate
 
     tls = settings.server.tls
     if tls is None:
@@ -154,9 +149,17 @@ def _certificate(settings: "Settings") -> Iterator[Finding]:
     try:
         check_certificate(tls.cert, tls.key)
     except ConfigError as error:
-        yield Finding("certificate", Outcome.WRONG, str(error))
+        yield Finding("tls", Outcome.WRONG, str(error))
         return
-    yield Finding("certificate", Outcome.FINE, str(tls.cert))
+    yield Finding("tls", Outcome.FINE, str(tls.cert))
+    if others_may_read(tls.key):
+        text = f"others on this machine may pass for this server with {tls.key}: chmod 600 {tls.key}"
+        yield Finding("tls", Outcome.NOTE, text)
+
+
+def others_may_read(path: Path) -> bool:
+    """Tells whether a file is more than its owner's."""
+    return bool(stat.S_IMODE(path.stat().st_mode) & 0o077)
 
 
 def _port(subject: str, host: str, port: int) -> Finding:

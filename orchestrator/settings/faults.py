@@ -10,8 +10,10 @@ from pydantic_core import ErrorDetails
 
 _SHOWN_CHARACTERS = 60
 _MEMBERS = ("str", "int", "constrained-int")
-_PRIVATE = ("key", "secret", "token", "password", "credential")
-_PLAIN = ("key_poll_s", "llm_tokens", "default_output_tokens", "max_secrets")
+_PRIVATE = ("key", "secret", "token", "password", "credential", "headers", "ice_servers", "options")
+"""What may hold what nobody is to see, or stand in the place of it: not even a value of the wrong type is shown."""
+
+_PLAIN = ("key_poll_s", "max_secrets", "llm_tokens", "default_output_tokens")
 """Named like something private, but no more than a number."""
 
 
@@ -64,7 +66,9 @@ def _expected(message: str) -> str:
 
 
 def _got(steps: list[str], value: object) -> str:
-    if _is_private(steps):
+    if any(word in step.lower() for step in steps if step not in _PLAIN for word in _PRIVATE):
+        return ""
+    if isinstance(value, str) and "@" in value:  # an address may name its user
         return ""
     if value is None:
         return ", got nothing"
@@ -72,13 +76,6 @@ def _got(steps: list[str], value: object) -> str:
         return ", got a mapping"
     text = repr(value)
     return f", got {text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + '…'}"
-
-
-def _is_private(steps: list[str]) -> bool:
-    name = steps[-1].lower()
-    if any("headers" in step for step in steps[:-1]):
-        return True
-    return name not in _PLAIN and any(word in name for word in _PRIVATE)
 
 
 def _meant(steps: list[str], schema: type[BaseModel]) -> str:

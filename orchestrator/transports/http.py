@@ -23,12 +23,14 @@ from orchestrator.transports.rpc import connect
 from orchestrator.transports.streamed import ClientLeft
 
 _JSON = re.compile(r"application/([^;]+\+)?json")
+_METHODS = ("DELETE", "GET", "HEAD", "PATCH", "POST", "PUT")
 _CODES = {400: "invalid_json", 404: "not_found", 405: "method_not_allowed", 413: "request_too_large"}
 
 
 def make_app(doors: Doors, files: Mapping[str, page.PageFile]) -> ASGIApp:
     """Returns the whole ASGI application; `files` is the page (`page.read_page`)."""
     app = Described(title="Chorale", docs_url=None, redoc_url=None, openapi_url="/openapi.json")
+    app.needs_key = doors.entrance.gate.needs_key
     for door in (routes, connect, openai_models, openai_http, openai_audio, openai_speech):
         door.register(app, doors)
     for path, file in files.items():
@@ -74,11 +76,12 @@ async def _answer_http(request: Request, error: Exception) -> Response:
 
 def _methods(request: Request) -> list[str]:
     """Returns what an address takes, of all its routes: the framework names the first one's only."""
-    found: set[str] = set()
-    for route in request.app.routes:
-        if route.matches(request.scope)[0] is not Match.NONE:
-            found |= getattr(route, "methods", None) or set()
-    return sorted(found)
+    return [method for method in _METHODS if _is_taken(request, method)]
+
+
+def _is_taken(request: Request, method: str) -> bool:
+    scope = {"type": "http", "method": method, "path": request.scope["path"], "root_path": "", "headers": []}
+    return any(route.matches(scope)[0] is Match.FULL for route in request.app.routes)
 
 
 async def _answer_invalid(request: Request, error: Exception) -> Response:

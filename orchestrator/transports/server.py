@@ -17,7 +17,6 @@ from websockets.http11 import Request
 
 from orchestrator.transports.bounded_reading import BoundedReading
 from orchestrator.transports.bounded_requests import BoundedRequests
-from orchestrator.transports.certificate import check_certificate
 from orchestrator.transports.compression import LongTextFactory, gains
 
 MAX_MESSAGE_BYTES = 21 * 2**20
@@ -148,10 +147,7 @@ class Server(uvicorn.Server):
 
 
 def make_server(app: ASGIApp, options: ServerOptions) -> Server:
-    """Returns a server for `serve(sockets=…)`: one process; the access log is ours (`access_log`), without secrets.
-    Raises `ConfigError` where the certificate cannot be used."""
-    if options.certificate is not None and options.certificate_key is not None:
-        check_certificate(options.certificate, options.certificate_key)
+    """Returns a server for `serve(sockets=…)`: one process; the access log is ours (`access_log`), without secrets."""
     return Server(
         uvicorn.Config(
             app,

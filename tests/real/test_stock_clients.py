@@ -1,5 +1,5 @@
-"""The scenarios of `make clients`, with clients that are there wherever this is tested: gRPC by what reflection says, and a
-browser's own `EventSource`. The language model is a script; speech is heard and spoken by real models."""
+"""The scenarios of `make clients`, with clients that are there wherever this is tested: gRPC by what reflection says,
+and a browser's own `EventSource`. The language model is a script; speech is heard and spoken by real models."""
 
 import asyncio
 import json

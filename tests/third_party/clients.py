@@ -11,7 +11,7 @@ from tests.real.serving import ROOT
 HERE = Path(__file__).parent
 ENVIRONMENTS = ROOT / ".venv-clients"
 
-SCRIPTED = frozenset({"tool", "interrupt", "resume", "chat"})
+SCRIPTED = frozenset({"tool", "interrupt", "chat"})
 SCRIPT: Mapping[str, object] = {
     "replies": {
         "story": " ".join(f"The king went to town number {n} and sang a song." for n in range(1, 40))

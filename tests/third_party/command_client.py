@@ -3,6 +3,7 @@ standard input while the call goes on and write what comes."""
 
 import asyncio
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -19,6 +20,7 @@ BUF = next(map(str, _PACKAGES.glob("buf-*/bin/buf")), "buf")
 """The program itself: the script in front of it would outlive the call."""
 
 _CHUNK_BYTES = 65_536
+_SECOND_WORD = re.compile("_([a-z])")
 
 
 class Buf:
@@ -85,7 +87,7 @@ class Process:
                 data = await self._process.stdout.read(_CHUNK_BYTES)
             else:
                 self._text = self._text[end:].lstrip()
-                shown: Shown = message
+                shown: Shown = _named_as_in_json(message)
                 return shown
             if not data:
                 complaint = (await self._process.stderr.read()).decode()
@@ -112,8 +114,8 @@ class Command:
         return found
 
     async def call(self, method: str, request: Shown) -> Shown:
-        answer: Any = json.loads(await self._run(self._tool.called(method, json.dumps(request))))
-        return dict(answer)
+        answer = json.loads(await self._run(self._tool.called(method, json.dumps(request))))
+        return dict(_named_as_in_json(answer))
 
     @asynccontextmanager
     async def converse(self) -> AsyncIterator[Process]:
@@ -137,6 +139,17 @@ class Command:
         if process.returncode:
             raise Refused(_named(self._tool, complaint.decode()))
         return output.decode()
+
+
+def _named_as_in_json(shown: Any) -> Any:
+    """Returns a message with its fields' names as Protobuf's JSON has them: `grpcurl` writes those of the `.proto`."""
+    if not isinstance(shown, dict):
+        return shown
+    return {_SECOND_WORD.sub(_capital, name): _named_as_in_json(value) for name, value in shown.items()}
+
+
+def _capital(found: re.Match[str]) -> str:
+    return found[1].upper()
 
 
 def _named(tool: "Buf | Grpcurl", complaint: str) -> str:

@@ -83,6 +83,8 @@ class Talk:
             pass
         except Refused as why:
             self.failures.append(str(why))
+        except KeyError as why:
+            self.failures.append(f"a message without {why}")
 
     def _take(self, message: Shown) -> None:
         number = int(message.get("number", 0))

@@ -179,13 +179,13 @@ async def resume(stage: Stage) -> str:
     client = AsyncOpenAI(
         api_key="none", base_url=stage.url, websocket_base_url=stage.url.replace("http", "ws")
     )
-    connecting: Any = client.realtime.connect(model="chorale", on_reconnecting=back)
+    connecting: Any = client.realtime.connect(model="chorale", on_reconnecting=back, initial_delay=0.05)
     async with client, connecting as connection:
         shown = connection._connection.response.headers  # as they came with the upgrade
         session.update(id=shown["Chorale-Session-Id"], secret=shown["Chorale-Session-Secret"])
         await connection.session.update(session={"type": "realtime", "output_modalities": ["text"]})
-        await connection.conversation.item.create(item=typed(STORY))
-        await connection.response.create()
+        await connection.conversation.item.create(item=typed("Tell me a very long story about a king."))
+        await connection.response.create(response={"max_output_tokens": 200})
         events: list[Any] = []
         for _ in range(2):
             events += await said(connection, "response.output_text.delta")

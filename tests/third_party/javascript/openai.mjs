@@ -159,8 +159,8 @@ async function resume(url) {
   talk.socket.on('reconnected', () => { came += 1; });
   await talk.until(() => talk.all('session.created').length, 'session.created');
   talk.send('session.update', { session: { type: 'realtime', output_modalities: ['text'] } });
-  talk.typed(STORY);
-  talk.send('response.create');
+  talk.typed('Tell me a very long story about a king.');
+  talk.send('response.create', { response: { max_output_tokens: 200 } });
   const deltas = () => talk.all('response.output_text.delta');
   for (const cuts of [1, 2]) {
     const had = deltas().length;
