@@ -84,16 +84,16 @@ def test_page_passes_the_audit_in_every_state_light_and_dark(
 
 
 def test_newcomer_reads_from_the_beginning_in_a_low_window(stand_in: StandIn) -> None:
-    """What is shown before anything was said does not fit, and is not scrolled to its end, which the conversation is."""
+    """What is shown before anything was said does not fit, and is not scrolled to its end, as a conversation is."""
     with chromium() as page:
         page.devtools(
             "Emulation.setDeviceMetricsOverride", width=780, height=420, deviceScaleFactor=1, mobile=False
         )
         page.open(stand_in.address)
         page.script(
-            """const scroll = document.getElementById("scroll");
-            new ResizeObserver(() => { window.measured = [scroll.scrollTop, scroll.scrollHeight > scroll.clientHeight]; })
-                .observe(scroll);"""
+            """const list = document.getElementById("scroll");
+            const look = () => { window.measured = [list.scrollTop, list.scrollHeight > list.clientHeight]; };
+            new ResizeObserver(look).observe(list);"""
         )
         page.wait_for(
             lambda: page.script("return window.measured"), "the page's own look at its size, before"
