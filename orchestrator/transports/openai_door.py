@@ -152,7 +152,7 @@ async def _admitted(
     with entrance.telling(principal.tenant, "request"):
         if entrance.is_closed:
             raise ShuttingDown
-    sent = request.headers.get("content-type", kind).partition(";")[0].strip().lower()
+    sent = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if sent != kind and request.method == "POST":
         raise Refusal(415, "unsupported_media_type", f"Send the body as {kind}.")
     request.scope[BODY_LIMIT] = body_bytes

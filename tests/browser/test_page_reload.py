@@ -168,3 +168,18 @@ def test_a_session_that_is_gone_after_a_reload_starts_anew_and_says_so(stand_in:
         page.wait_for(lambda: page.said_by("note"), "the divider", 40)
         assert "does not remember" in page.said_by("note")[0]
         assert page.said_by("user") == ["hello"]
+
+
+def test_session_whose_call_finds_no_way_back_is_ended(stand_in: StandIn, still: Path) -> None:
+    """Writing goes on in a session of its own, and the other one does not wait for its grace time to end: it is hung up
+    by the name of the newest call."""
+    with chromium(microphone=still) as page:
+        page.open(stand_in.address)
+        page.click("#talk")
+        page.wait_for(lambda: page.connection == "live", "the call")
+        stand_in.script.has_path = False
+        page.driver.refresh()
+        page.wait_for(lambda: "No path for the sound" in page.text("#alert"), "the alert", 40)
+        page.wait_for(lambda: stand_in.hung_up, "the server to be told")
+        assert stand_in.hung_up == stand_in.answered[-1:]
+        assert len(stand_in.answered) == 2

@@ -74,10 +74,17 @@ def test_session_that_has_ended_is_as_if_it_had_never_been(tmp_path: Path) -> No
     defended(tmp_path, test)
 
 
-def sealed(expires_s: int, uses: int = 0, key: str = ACME, signed_by: bytes = SIGNING_KEY) -> str:
+def sealed(
+    expires_s: int,
+    uses: int = 0,
+    key: str = ACME,
+    signed_by: bytes = SIGNING_KEY,
+    tenant: str = "acme",
+) -> str:
     """A client secret as the server would sign it."""
     nonce = bytes(range(14))
-    claims = Claims(expires_s * US_PER_S, digest_of(key).hex()[:12], config_digest("acme", NO_PART), nonce, uses)
+    config = config_digest(tenant, NO_PART)
+    claims = Claims(expires_s * US_PER_S, digest_of(key).hex()[:12], config, nonce, uses)
     return Seal(signed_by).close(claims)
 
 
@@ -97,6 +104,7 @@ def test_client_secret_opens_what_it_is_for_and_in_its_time(tmp_path: Path) -> N
                 sealed(LONG_AFTER_S, signed_by=bytes(32)),
                 sealed(LONG_AFTER_S, key="sk-withdrawn-0123456789"),
                 sealed(LONG_AFTER_S, uses=1),
+                sealed(LONG_AFTER_S, tenant="other"),
                 "ek_",
             ):
                 assert await come(fort, Shown(wrong)) == "unauthorized", (name, wrong)

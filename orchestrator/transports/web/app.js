@@ -333,7 +333,10 @@ class App {
     const hasLine = this.#line.state !== "idle";
     this.#closeMicrophone();
     if (!hasLine) {
-      this.#place = this.#mode === "voice" ? NOWHERE : this.#place; // writing begins a session of its own
+      if (this.#mode === "voice") {
+        this.#place = NOWHERE; // writing begins a session of its own
+        this.#endpoint.hangUpLost();
+      }
       this.#mode = null;
     }
     if (leavesText(fault) && !hasLine) {
