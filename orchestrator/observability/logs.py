@@ -36,9 +36,9 @@ _STANDARD = frozenset(logging.makeLogRecord({}).__dict__) | {
 }
 
 _SECRETS = re.compile(
-    r"(?P<before>(?:[?&](?:secret|session_secret|key|api_key|token|access_token)=)|(?:\bBearer\s+)"
-    r"|(?:openai-insecure-api-key\.))[^\s&\"',]+"
-    r"|\b(?:ek|sk|rs)[_-][A-Za-z0-9_-]{8,}",
+    r"(?P<before>(?:(?:[?&]|%3F|%26)(?:secret|session_secret|key|api_key|token|access_token)(?:=|%3D))"
+    r"|(?:\bBearer\s+)|(?:openai-insecure-api-key\.)|(?:chorale-session-secret\.))[^\s&\"',]+"
+    r"|(?:\b|(?<=%[0-9A-F]{2}))(?:ek|sk|rs)[_-][A-Za-z0-9_-]{8,}",
     re.IGNORECASE,
 )
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")

@@ -15,7 +15,14 @@ _VALUES = (bool, int, float, str, tuple, list, dict, type(None))
 
 Plain = dict[str, Any]
 
-_NOT_YET: Plain = {"abandoned_us": 0, "gives_way": False, "item_bytes": 0, "idles": False}
+_NOT_YET: Plain = {
+    "abandoned_us": 0,
+    "gives_way": False,
+    "item_bytes": 0,
+    "idles": False,
+    "returns": False,
+    "heeds": False,
+}
 
 
 def write_rules(rules: object) -> Plain:

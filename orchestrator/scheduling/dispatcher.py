@@ -7,7 +7,7 @@ nearest deadline is a timer of the loop.
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from orchestrator.buffers.transit import Transit
 from orchestrator.clock import US_PER_S, Clock
@@ -18,6 +18,7 @@ from orchestrator.observability.faults import FAULTS
 from orchestrator.observability.instrument import Instrument
 from orchestrator.observability.refusal_lines import RefusalLines
 from orchestrator.observability.traceparent import TraceParent
+from orchestrator.scheduling import refusals
 from orchestrator.scheduling.cost import Costs
 from orchestrator.scheduling.delivery import Delivery
 from orchestrator.scheduling.dispatcher_statistics import DispatcherStatistics
@@ -25,26 +26,14 @@ from orchestrator.scheduling.instances import TICK_US, Instances, WorkerMemory
 from orchestrator.scheduling.job import Job
 from orchestrator.scheduling.job_watch import Followed
 from orchestrator.scheduling.plan import Assignment, FreeSlots, Withdrawn
-from orchestrator.scheduling.refusals import (
-    failed_repeatedly,
-    left_out,
-    no_room,
-    no_time_for_guesses,
-    nobody_for,
-    tell_refused,
-    too_late,
-    used_up,
-)
 from orchestrator.scheduling.scheduler import Scheduler
 from orchestrator.scheduling.serving import Serving
 from orchestrator.scheduling.splice import ends_a_job
-from orchestrator.scheduling.tickets import Ticket, Tickets
-from orchestrator.scheduling.work import Failed, Replied, Report, WorkKind
+from orchestrator.scheduling.tickets import Deliver, Listener, Ticket, Tickets
+from orchestrator.scheduling.work import Failed, LimitLeft, Replied, Report, WorkKind
 from orchestrator.scheduling.worker_ports import Workers
 
 log = logging.getLogger("chorale.flow")
-
-Deliver = Callable[[Report], None]
 
 MOST_JOBS_INSIDE = 2048
 """Default bound of jobs accepted and not yet ended, over all sessions."""
@@ -79,9 +68,7 @@ class Dispatcher:
         self._refusals = RefusalLines(log)
         self._looking: asyncio.TimerHandle | None = None
         self._ticking: asyncio.TimerHandle | None = None
-        self._listeners: dict[str, Deliver] = {}
-        self._tenants: dict[str, str] = {}
-        self._remotes: dict[str, TraceParent | None] = {}
+        self._listeners: dict[str, Listener] = {}
         self._tickets = Tickets()
         self._by_job = self._tickets.by_job
         self._transit = Transit()
@@ -102,15 +89,17 @@ class Dispatcher:
             self._look_again(self._serving)
 
     def listen(
-        self, session_id: str, deliver: Deliver, tenant: str = "", remote: TraceParent | None = None
+        self,
+        session_id: str,
+        deliver: Deliver,
+        tenant: str = "",
+        remote: TraceParent | None = None,
+        tier: int | None = None,
     ) -> None:
-        """Reports of this session's jobs go to `deliver`, on the event loop; it must neither wait nor raise. What they
-        use is on `tenant`'s account, what is told of them belongs to the client's span `remote`."""
+        """Reports of this session's jobs go to `deliver`, on the event loop; it must neither wait nor raise."""
         if session_id in self._listeners:
             raise InvalidState("dispatcher", "listening", session_id)
-        self._listeners[session_id] = deliver
-        self._tenants[session_id] = tenant
-        self._remotes[session_id] = remote
+        self._listeners[session_id] = Listener(deliver, tenant, remote, tier)
 
     def touch(self, session_id: str) -> None:
         """The session's user is active now: what waits for it may move forward within its level. Cheap."""
@@ -119,7 +108,20 @@ class Dispatcher:
 
     def book(self, tenant: str, tier: int) -> Refusal | None:
         """Puts one request on a tenant's account, for work that costs nothing by itself (`Costs.request`)."""
-        return None if self._costs is None else self._costs.request(tenant, tier, self._clock.now_us())
+        if self._costs is None:
+            return None
+        now = self._clock.now_us()
+        if (refusal := self._costs.request(tenant, tier, now)) is not None:
+            self._refusals.note(tenant, "request", refusal.reason.value, now, refusal.retry_after_s)
+        return refusal
+
+    def left(self, tenant: str, tier: int) -> tuple[LimitLeft, ...]:
+        """Returns what a tenant may still use; nothing of what has no quota."""
+        return () if self._costs is None else self._costs.left(tenant, tier, self._clock.now_us())
+
+    def places(self, kind: WorkKind) -> int | None:
+        """Returns how many jobs of a kind may be with workers now; None where that is not known."""
+        return self._instances.places(kind)
 
     def submit(self, job: Job, turn: int = 0) -> None:
         """Queues a job of a session's `turn` (for telemetry; `NO_TURN`: of a request). Never waits: a refusal arrives
@@ -128,41 +130,42 @@ class Dispatcher:
 
         Raises `InvalidState` where nobody listens for the job's session.
         """
-        if job.session_id not in self._listeners:
+        listener = self._listeners.get(job.session_id)
+        if listener is None:
             raise InvalidState("dispatcher", "nobody listens", job.session_id)
         if job.id in self._by_job:
             raise InvalidState("dispatcher", "job exists", job.id)
         now = self._clock.now_us()
-        followed = Followed(job, turn, now, remote=self._remotes[job.session_id])
+        followed = Followed(job, turn, now, remote=listener.remote)
         ticket = self._tickets.add(job.id, Ticket(job.session_id, followed))
         if self._workers.hopeless(job.kind):
-            self._fail(job, nobody_for(job), now)
+            self._fail(job, refusals.nobody_for(job), now)
             return
         if job.speculative and not self._scheduler.spares(job, self._free()):
-            self._fail(job, no_time_for_guesses(job), now)
+            self._fail(job, refusals.no_time_for_guesses(job), now)
             return
         if self._serving is not None:
             self._look(self._serving, now)
             running = self._scheduler.running_of(job.kind)
             shed = self._serving.refuses(job, self._scheduler.queue, running)
             if shed is not None:
-                self._fail(job, left_out(job, shed), now)
+                self._fail(job, refusals.left_out(job, shed), now)
                 return
             job = self._serving.as_served(job)
         if self._costs is not None:
-            charge = self._costs.reserve(self._tenants[job.session_id], job, now)
+            charge = self._costs.reserve(listener.tenant, job, now, listener.tier)
             if isinstance(charge, Refusal):
-                self._fail(job, used_up(job, charge), now)
+                self._fail(job, refusals.used_up(job, charge), now)
                 return
             ticket.charge, job = charge, charge.job
         permit = self._limiter.acquire(now)
         if isinstance(permit, Refusal):
-            self._fail(job, no_room(job, permit), now)
+            self._fail(job, refusals.no_room(job, permit), now)
             return
         ticket.permit = permit
         refusal = self._scheduler.submit(job, now)
         if refusal is not None:
-            self._fail(job, no_room(job, refusal), now)
+            self._fail(job, refusals.no_room(job, refusal), now)
             return
         self._set_alarm(now)
         self._plan_soon()
@@ -175,7 +178,6 @@ class Dispatcher:
         """Takes back all jobs of a session and stops delivering to it. Idempotent."""
         if self._listeners.pop(session_id, None) is None:
             return
-        del self._tenants[session_id], self._remotes[session_id]
         for withdrawn in self._scheduler.drop_session(session_id):
             self._forget(withdrawn.job.id, withdrawn)
         for job_id in self._tickets.of_session(session_id):  # undelivered
@@ -222,13 +224,13 @@ class Dispatcher:
             return
         if ends_a_job(told):
             now = self._clock.now_us()
-            self._leave_transit(ticket)
+            ticket.leave(self._transit)
             self._scheduler.finish(report.job_id, now)
             ticket.settle(Permit.dropped if isinstance(told, Failed) else Permit.succeeded, now)
             self._note_end(ticket, told, now)
             if isinstance(told, Replied) and self._costs is not None and ticket.charge is not None:
-                tenant, tier = self._tenants[ticket.session_id], ticket.charge.job.tier
-                told = self._costs.with_limits(told, tenant, tier, now)
+                tenant = self._listeners[ticket.session_id].tenant
+                told = self._costs.with_limits(told, tenant, ticket.charge.tier, now)
             if ends_a_job(report):
                 self._instances.ended(worker_id, report, now, wanted=True)
             else:
@@ -246,14 +248,10 @@ class Dispatcher:
         self._counts["lost_workers"] += 1
         now = self._clock.now_us()
         for job_id in self._transit.held_by(worker_id):
-            ticket = self._by_job[job_id]
-            assert ticket.slot is not None
-            ticket.worker_id, ticket.slot = None, self._transit.back(ticket.slot)
-            ticket.splice.restart()
-            ticket.followed.lose()
+            self._by_job[job_id].lose(self._transit)
         self._instances.lost(worker_id, now)
         for job in self._scheduler.lost(worker_id, now):
-            self._fail(job, failed_repeatedly(job), now)
+            self._fail(job, refusals.failed_repeatedly(job), now)
         self._plan_soon()
 
     def freed(self) -> None:
@@ -262,7 +260,7 @@ class Dispatcher:
     def gave_up(self, kind: WorkKind) -> None:
         now = self._clock.now_us()
         for job in self._scheduler.give_up(kind):
-            self._fail(job, nobody_for(job), now)
+            self._fail(job, refusals.nobody_for(job), now)
 
     # --- deciding -----------------------------------------------------------------------------------------------------
 
@@ -281,26 +279,10 @@ class Dispatcher:
     def _assign(self, assignment: Assignment, now: int) -> None:
         for job, waited_us in zip(assignment.jobs, assignment.waited_us, strict=True):
             ticket = self._by_job[job.id]
-            self._enter_transit(ticket, job.id, assignment.worker_id)
+            ticket.enter(self._transit, job.id, assignment.worker_id)
             ticket.followed.send(len(assignment.jobs), now, waited_us)
         self._instances.sent(assignment.worker_id, [job.id for job in assignment.jobs], now)
         self._workers.send(assignment.worker_id, assignment.jobs)
-
-    def _enter_transit(self, ticket: Ticket, job_id: str, worker_id: str) -> None:
-        """A job is this worker's from now on, and nobody else's. A repeat keeps its slot, in a new version."""
-        if ticket.slot is None:
-            ticket.slot = self._transit.add(job_id)
-        if not self._transit.claim(ticket.slot, worker_id):
-            raise InvalidState("transit", "claimed", job_id)
-        ticket.worker_id = worker_id
-
-    def _leave_transit(self, ticket: Ticket) -> None:
-        """No report of this job counts any more."""
-        if ticket.slot is not None:
-            if ticket.worker_id is not None:
-                self._transit.finish(ticket.slot)
-            self._transit.release(ticket.slot)
-        ticket.slot = ticket.worker_id = None
 
     def _free(self) -> Mapping[str, FreeSlots]:
         return self._instances.cap(self._workers.free())
@@ -356,7 +338,7 @@ class Dispatcher:
                 if gone.worker_id is not None:
                     self._workers.cancel(gone.worker_id, gone.job.id)
                     self._instances.expired(gone.worker_id, gone.job.id, now)
-            self._fail(gone.job, too_late(gone.job), now)
+            self._fail(gone.job, refusals.too_late(gone.job), now)
         self._set_alarm(now)
         self._plan_soon()
 
@@ -370,11 +352,11 @@ class Dispatcher:
         if ends_a_job(report):
             self._tickets.pop(report.job_id)
         self._counts["delivered"] += 1
-        self._listeners[ticket.session_id](report)
+        self._listeners[ticket.session_id].deliver(report)
 
     def _fail(self, job: Job, report: Failed, now: int) -> None:
         ticket = self._by_job[job.id]
-        self._leave_transit(ticket)
+        ticket.leave(self._transit)
         ticket.settle(Permit.dropped, now)
         self._note_end(ticket, report, now)
         self._delivery.send(report)
@@ -384,8 +366,8 @@ class Dispatcher:
         if self._costs is not None and ticket.charge is not None:
             self._costs.settle(ticket.charge, report, ticket.splice.characters, now)
         if isinstance(report, Failed):
-            tenant = self._tenants.get(ticket.session_id, "")
-            tell_refused(self._refusals, ticket.followed.job, tenant, report, now)
+            of = self._listeners.get(ticket.session_id)
+            refusals.tell_refused(self._refusals, ticket.followed.job, of.tenant if of else "", report, now)
         if self._instrument is not None and (record := ticket.followed.end(report, now)) is not None:
             self._instrument.job(record)
 
@@ -394,7 +376,7 @@ class Dispatcher:
             self._workers.cancel(withdrawn.worker_id, job_id)
         ticket = self._tickets.pop(job_id)
         if ticket is not None:
-            self._leave_transit(ticket)
+            ticket.leave(self._transit)
             now = self._clock.now_us()
             ticket.settle(Permit.ignored, now)
             self._note_end(ticket, None, now)

@@ -20,6 +20,9 @@ class Calling:
 
     def joined(self, link_id: str) -> None:
         """A call is there. One that still is has been replaced by it."""
+        if not self._out.rules.returns:
+            self._speaker.playback.has_call = True
+            return
         for other in self._attendance.calls:
             if other != link_id:
                 self._attendance.left(other, self._out.now)
@@ -30,6 +33,10 @@ class Calling:
 
     def lost(self, may_return: bool) -> None:
         """The call is gone. Nothing is held for its return where the user hears by other means meanwhile."""
+        if not self._out.rules.returns:
+            if not self._attendance.calls:
+                self.end()
+            return
         self._speaker.playback.is_held = True
         self.back_by = self._out.now + self._out.rules.grace_us
         if self._attendance.hears_by_events or not may_return:

@@ -18,6 +18,7 @@ from orchestrator.sessions.turns import TurnWindow
 from orchestrator.wire import client
 from orchestrator.wire import server as wire
 from orchestrator.wire.items import (
+    HELD_IMAGE,
     OBJECT,
     FunctionCallOutput,
     InputAudio,
@@ -229,7 +230,8 @@ def _is_typed(item: Item) -> bool:
         isinstance(item, Message)
         and item.role == "user"
         and any(
-            isinstance(part, InputImage) or (isinstance(part, InputText) and part.text.strip())
+            (isinstance(part, InputImage) and part.image_url.startswith(HELD_IMAGE))
+            or (isinstance(part, InputText) and part.text.strip())
             for part in item.content
         )
         and not any(isinstance(part, InputAudio) and part.transcript is None for part in item.content)

@@ -82,7 +82,7 @@ class PictureStore:
         self._held += len(url)
         name = ""
         try:
-            yield from _check(url, f"{path}.image_url")
+            yield from check(url, f"{path}.image_url")
             self._count += 1
             name = f"{HELD_IMAGE}{self._count}"
             self._urls[name] = url
@@ -141,8 +141,9 @@ class Seen:
             self._out.do(ForgetPicture(name))
 
 
-def _check(url: str, path: str) -> Generator[None, None, None]:
-    """Raises `WireError` unless this is base64 of what it says it is."""
+def check(url: str, path: str) -> Generator[None, None, None]:
+    """Raises `WireError` naming `path` unless this is a data URI of a PNG or JPEG that is what it says; others get
+    their turn at each yield."""
     prefix = next((one for one in IMAGE_PREFIXES if url.startswith(one)), None)
     if prefix is None:
         raise WireError("invalid_value", "Invalid image: expected a data URI of a PNG or JPEG", path)

@@ -56,6 +56,10 @@ class SessionRules:
     item_bytes: what clients' own items may hold together while they are in the conversation, in characters; 0: as much
     as they like.
     idles: whether a silence that a client finds too long becomes a turn (``idle_timeout_ms``).
+    returns: whether what nobody hears waits for who comes back: the sound of a call that was lost, and the time in
+    which text counts as read. Off: a lost call is over, and what was sent to nobody counts as heard.
+    heeds: whether ``truncation``, ``parallel_tool_calls``, ``prompt`` and ``include`` do what they say, responses out
+    of band are bounded in number and long words go out in parts. Off: they are shown, and no more.
     gives_way: a sentence that is refused its sound, or does not get it in time, stays text and its reply goes on; what
     was left out for want of room is told. Off: the reply fails.
     """
@@ -82,6 +86,8 @@ class SessionRules:
     images: bool = False
     item_bytes: int = 0
     idles: bool = True
+    returns: bool = True
+    heeds: bool = True
     early_replies: bool = True
     consistency: ConsistencyRules = field(default_factory=ConsistencyRules)
 

@@ -6,8 +6,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import assert_never
 
-from msgspec import UNSET
-
 from orchestrator.buffers.output_log import OutputLog
 from orchestrator.buffers.output_store import OutputStore
 from orchestrator.clock import Clock
@@ -21,8 +19,9 @@ from orchestrator.sessions import effects as do
 from orchestrator.sessions import events as on
 from orchestrator.sessions.alarm import Alarm
 from orchestrator.sessions.askers import Askers
-from orchestrator.sessions.clip_reading import without_content
+from orchestrator.sessions.clip_reading import forgotten, without_content
 from orchestrator.sessions.clips import ClipStore
+from orchestrator.sessions.gaps import Gaps
 from orchestrator.sessions.holdings import Holdings, RunnerStatistics
 from orchestrator.sessions.inbox import TURN_US, Inbox
 from orchestrator.sessions.intake import Detector, SpeechIntake
@@ -38,7 +37,6 @@ from orchestrator.sessions.tap import Recorder
 from orchestrator.sessions.turn_watch import TurnWatch
 from orchestrator.sessions.waking import Waking
 from orchestrator.sessions.writing import Writing
-from orchestrator.wire import server as wire
 from orchestrator.wire.client import AnyClientEvent, CreateItem, UpdateSession
 from orchestrator.wire.session import Session as SessionView
 
@@ -98,7 +96,7 @@ class SessionRunner:
         self._watch = TurnWatch(view.id, int(rules.tier), self._origin, (instrument or Silent()).turn, remote)
         self._store = store or OutputStore(log_bounds[1])
         self._store.detached(view.id)
-        self._left_at: int | None = None
+        self._gaps = Gaps(self._log)
         self._dispatcher.listen(view.id, self._deliver, tenant, remote)
 
     # -- what doors see (SessionPort) -------------------------------------------------------------------------------
@@ -128,8 +126,7 @@ class SessionRunner:
         return self._log.last
 
     def attach(self, link: Link, after: int | None = None) -> int:
-        """As in `SessionPort`. Where the session asked for ``chorale.gap``, a link without `after` is told it too: of
-        what came since the last link left."""
+        """As in `SessionPort`; what cannot be given any more is told as in `Gaps`."""
         if self._heart.life is Life.CLOSED:
             raise SessionClosed("The session has ended.")
         if after is not None and not 0 <= after <= self._log.last:
@@ -143,8 +140,8 @@ class SessionRunner:
             # At once and not by the inbox: nothing may reach a link before its session.created.
             self._take(on.LinkJoined(link.id, link.kind))
             self._store.attached(self.id)
-            self._tell_gap(link, after)
-            self._left_at = None
+            if (gap := self._gaps.joined(after, self._heart.view)) is not None:
+                self._perform(do.Tell(link.id, gap))
             self._guide_intake()
             self._wake_links()
         return max(cursor, self._log.first - 1)
@@ -155,7 +152,7 @@ class SessionRunner:
             del self._links[link_id]
             self._inbox.put_nowait(on.LinkLeft(link_id))
             if not self._links:
-                self._left_at = self._log.last
+                self._gaps.all_left()
                 self._store.detached(self.id)
                 self.make_room()
 
@@ -167,7 +164,11 @@ class SessionRunner:
             except WireError as error:
                 self.refuse(link_id, error, event.event_id)
                 return
-        await self._inbox.put(on.ClientSaid(link_id, event, self._intake.position, sent))
+        try:
+            await self._inbox.put(on.ClientSaid(link_id, event, self._intake.position, sent))
+        except asyncio.CancelledError:
+            forgotten(event, self._clips, self._pictures)
+            raise
         if isinstance(event, UpdateSession):
             await self._inbox.handled()
 
@@ -301,13 +302,6 @@ class SessionRunner:
         heart = self._heart
         if self._watch.saw(effects, now, heart.turn.id, heart.view.type != "transcription"):
             self._jobs.touch(now)
-
-    def _tell_gap(self, link: Link, after: int | None) -> None:
-        since, extension = after, self._heart.view.chorale
-        if after is None and extension is not UNSET and "chorale.gap" in extension.events:
-            since = self._left_at
-        if since is not None and since + 1 < self._log.first:
-            self._perform(do.Tell(link.id, wire.Gap(since, self._log.first)))
 
     def _guide_intake(self) -> None:
         """Tells the intake what the heart wants of sound now."""

@@ -7,7 +7,7 @@ carried out; the same events at the same times give the same effects again. `dea
 
 from typing import assert_never
 
-from msgspec import UNSET, structs
+from msgspec import UNSET
 
 from modalities.audio.segmenter import TAIL_SAMPLES
 from orchestrator.clock import US_PER_S
@@ -38,6 +38,7 @@ from orchestrator.sessions.events import (
 )
 from orchestrator.sessions.figures import EarlyFigures
 from orchestrator.sessions.head_start import HeadStart, Prospect
+from orchestrator.sessions.heeding import heeded, updated
 from orchestrator.sessions.idling import Idling
 from orchestrator.sessions.links import WITHOUT_SOUND, LinkKind
 from orchestrator.sessions.listening import Listener
@@ -51,7 +52,6 @@ from orchestrator.sessions.utterance import Heard
 from orchestrator.wire import client, codec
 from orchestrator.wire import server as wire
 from orchestrator.wire.session import Session as SessionView
-from orchestrator.wire.update import merge
 
 _LOOK_AGAIN_US = US_PER_S
 """How often a call that sends no sound itself is asked how far it has played."""
@@ -70,12 +70,13 @@ class Session:
         self._turns = TurnWindow(rules.window_us)
         self.early = EarlyFigures()
         self._head_start = HeadStart(self._out, self.early)
+        heeds = heeded(view, rules)
         self._speaker = Speaker(
-            self._out, self._conversation, view, self._out.ids.take("conv"), self._head_start
+            self._out, self._conversation, heeds, self._out.ids.take("conv"), self._head_start
         )
         self._answering = Answering(self._conversation, self._turns, self._speaker)
         self._listener = Listener(
-            self._out, self._conversation, self._turns, view, self._answering.interrupt, self.early
+            self._out, self._conversation, self._turns, heeds, self._answering.interrupt, self.early
         )
         self._life: Machine[Life, LifeEvent] = Machine("life", LIFE, Life.WAITING)
         self._attendance = Attendance()
@@ -92,7 +93,7 @@ class Session:
         self._calling = Calling(self._out, self._attendance, self._speaker, self._editor)
         parts = (self._listener, self._speaker, self._answering, self._checker)
         self._idling = Idling(self._out, self._conversation, self._turns, parts)
-        self._type_settled = False
+        self._type_settled = rules.heeds and view.type == "transcription"
         self._expires = now + rules.max_session_us
         self._until = now + rules.grace_us
         self._abandon_us: int | None = None
@@ -154,7 +155,8 @@ class Session:
         """Takes one event at session time `now` (µs) and returns what is to be done. Closed sessions do nothing."""
         if self._life.state is Life.CLOSED:
             return ()
-        self._out.now, self._out.attended_us = now, self._attendance.attended_us(now)
+        self._out.now = now
+        self._out.attended_us = self._attendance.attended_us(now) if self._rules.returns else now
         match event:
             case ReportCame():
                 self._report(event.report)
@@ -367,19 +369,18 @@ class Session:
                 assert_never(event)
 
     def _update(self, event: client.UpdateSession) -> None:
-        view = merge(
+        view = updated(
             self.view,
             event.session,
+            self._rules,
             audio_started=self._speaker.audio_started,
             type_settled=self._type_settled,
         )
         self._type_settled = True
-        if view.chorale is not UNSET:
-            # There is one; what it is, the shell adds for those who may know.
-            view = structs.replace(view, chorale=structs.replace(view.chorale, secret=""))
-        self.view = self._speaker.view = self._checker.view = self._editor.view = view
+        self.view = self._checker.view = self._editor.view = view
+        self._speaker.view = heeded(view, self._rules)
         self._out.emit(wire.SessionUpdated(view))
-        self._listener.configure(view)
+        self._listener.configure(self._speaker.view)
 
     def _create_response(self, event: client.CreateResponse) -> None:
         if self.view.type == "transcription":

@@ -31,13 +31,18 @@ class Showing:
         if not isinstance(report, ReplyText):
             self._more_call(run, report)
             return
-        for text in parts_of(report.text):
+        for text in self._parts(report.text):
             if run.message is None:
                 self.item(run, run.open_message())
                 self._out.emit(*run.message_opened())
             event, sentences = run.add_text(text, self._out.attended_us)
             self._out.emit(event)
             run.unspoken.extend(sentences)
+
+    def _parts(self, text: str) -> tuple[str, ...]:
+        if self._out.rules.heeds:
+            return parts_of(text)
+        return (text,) if text else ()
 
     def _more_call(self, run: ResponseRun, report: ReplyCall) -> None:
         if not run.takes_call(report.index):

@@ -84,7 +84,8 @@ class Speaker:
         """Begins a response. Raises `WireError` where one runs already in the default conversation. `automatic`: the
         server makes it by itself, and makes it again should it be taken back unheard for nothing. `times` are noted
         where it answers a spoken turn. Too many out of band: it fails at once."""
-        if params.conversation == "none" and len(self._asides) >= asking.MAX_ASIDES:
+        is_bounded = params.conversation == "none" and self._out.rules.heeds
+        if is_bounded and len(self._asides) >= asking.MAX_ASIDES:
             return self.fail(params, asking.TOO_MANY_ASIDES, turn_id)
         run = self._begin(params, turn_id, automatic, times)
         self._params[run.id] = params

@@ -126,12 +126,12 @@ def tenant_limits(settings: Settings, own: Mapping[str, Quotas]) -> TenantLimits
 def openai(settings: Settings, dispatcher: Dispatcher, clock: Clock) -> OpenAi:
     """Returns what the OpenAI HTTP API answers with: the models by the names that the configuration gives them."""
     best = settings.server.batch_tier
-    errands = Errands(dispatcher, clock, None if best is None else Tier[best.upper()])
-    models: dict[WorkKind, str] = {
-        role: _model_name(worker) for role, worker in settings.workers.by_role().items()
-    }
+    workers = settings.workers.by_role()
+    places: dict[WorkKind, int] = {role: worker.count * worker.parallel for role, worker in workers.items()}
+    errands = Errands(dispatcher, clock, None if best is None else Tier[best.upper()], places)
+    models: dict[WorkKind, str] = {role: _model_name(worker) for role, worker in workers.items()}
     limits = HttpLimits(settings.http.max_upload_bytes, settings.http.max_audio_s)
-    return OpenAi(errands, models, limits)
+    return OpenAi(errands, models, limits, images=settings.workers.llm.images)
 
 
 def _model_name(worker: Worker) -> str:

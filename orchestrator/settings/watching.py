@@ -101,12 +101,14 @@ def watch_server(telemetry: "Telemetry", parts: ServerParts, settings: Settings)
     telemetry.prepare(buffers.register_sessions(inventory, parts.registry, bounds))
     buffers.register_jobs(inventory, parts.dispatcher, queue_bounds(settings))
     most_links = 2 * server.max_links  # WebSockets, and streams of RPC
-    buffers.register_held(inventory, "links", lambda: (_links(parts), 0, parts.links.refused), most_links, 0)
+    buffers.register_held(inventory, "links", lambda: (_links(parts), 0, _refused(parts)), most_links, 0)
     buffers.register_held(
         inventory, "told", lambda: _told(parts), most_links * MAX_TOLD, most_links * MAX_TOLD_BYTES
     )
     if (streams := parts.events) is not None:
-        buffers.register_held(inventory, "streams", lambda: (streams.links, 0, 0), server.max_links, 0)
+        buffers.register_held(
+            inventory, "streams", lambda: (streams.links, 0, streams.refused), server.max_links, 0
+        )
         buffers.register_held(
             inventory,
             "streams_told",
@@ -115,7 +117,9 @@ def watch_server(telemetry: "Telemetry", parts: ServerParts, settings: Settings)
             server.max_links * MAX_TOLD_BYTES,
         )
     if (errands := parts.errands) is not None:
-        buffers.register_held(inventory, "errands", lambda: (len(errands), 0, 0), MOST_ERRANDS, 0)
+        buffers.register_held(
+            inventory, "errands", lambda: (len(errands), 0, errands.refused), MOST_ERRANDS, 0
+        )
     most_calls = server.max_sessions
     buffers.register_held(
         inventory, "call_events", parts.calls.unread, most_calls * MAX_UNREAD, most_calls * MAX_UNREAD_BYTES
@@ -138,7 +142,16 @@ def watch_server(telemetry: "Telemetry", parts: ServerParts, settings: Settings)
     telemetry.watch(readings.jobs(parts.dispatcher))
     telemetry.watch(readings.workers(lambda: list(_workers(parts.pool))))
     telemetry.watch(
-        readings.sessions(parts.registry, inventory, lambda: _links(parts), lambda: parts.calls.calls)
+        readings.sessions(
+            parts.registry,
+            inventory,
+            {
+                "websocket": lambda: parts.links.links,
+                "call": lambda: parts.calls.calls,
+                "events": lambda: parts.events.links if parts.events else 0,
+                "rpc": lambda: parts.streams.links if parts.streams else 0,
+            },
+        )
     )
     return inventory
 
@@ -147,11 +160,16 @@ def _links(parts: ServerParts) -> int:
     return parts.links.links + (parts.streams.links if parts.streams else 0)
 
 
+def _refused(parts: ServerParts) -> int:
+    return parts.links.refused + (parts.streams.refused if parts.streams else 0)
+
+
 def _told(parts: ServerParts) -> tuple[int, int, int]:
-    """Returns the private messages that wait on the links of all doors: how many, their bytes, and none lost."""
-    doors = (parts.links, parts.streams) if parts.streams else (parts.links,)
-    told = [door.told() for door in doors]
-    return sum(count for count, _, _ in told), sum(size for _, size, _ in told), 0
+    """Returns the private messages that wait on links of WebSocket and RPC: how many, their bytes, and how many links
+    were closed for too many."""
+    told = [door.told() for door in (parts.links, parts.streams) if door is not None]
+    count, size, closed = (sum(column) for column in zip(*told, strict=True))
+    return count, size, closed
 
 
 def _waiting(recorder: SessionRecorder) -> tuple[int, int, int]:

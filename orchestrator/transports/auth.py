@@ -18,7 +18,7 @@ from orchestrator.scheduling.job import Tier
 from orchestrator.sessions.links import SessionRequest
 from orchestrator.transports.proxies import caller
 from orchestrator.transports.signed_secret import (
-    NO_CONFIG,
+    NO_PART,
     NONCE_BYTES,
     SECRET_PREFIX,
     SIGNING_KEY_BYTES,
@@ -34,6 +34,8 @@ MAX_INITIAL_BYTES = 65_536
 """The part of a session that one client secret may carry."""
 
 KEY_ID_DIGITS = 12
+_ALIKE_BYTES = 2
+_NEVER = 2**63
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +96,23 @@ class KeyRing:
     """The keys of a file."""
 
     def __init__(self, keys: Sequence[Key], in_clear: int = 0) -> None:
-        """`in_clear`: how many of them the file shows to whoever can read it."""
-        self._keys = tuple(replace(key, principal=replace(key.principal, key_id=key.id)) for key in keys)
+        """`in_clear`: how many of them the file shows to whoever can read it. What one key of a tenant says of its
+        sessions and links holds for all its keys."""
+        allowances = _allowances(keys)
+        self._keys = tuple(
+            replace(
+                key,
+                principal=replace(key.principal, key_id=key.id, allowance=allowances[key.principal.tenant]),
+            )
+            for key in keys
+        )
         self._by_id = {key.id: key for key in self._keys}
+        self._alike: dict[bytes, list[Key]] = {}
+        for key in self._keys:
+            self._alike.setdefault(key.digest[:_ALIKE_BYTES], []).append(key)
+        self._valid: frozenset[tuple[str, str]] = frozenset()
+        self._changes_us = 0
+        self._origins = frozenset(origin for key in self._keys for origin in key.principal.origins or ())
         self.in_clear = in_clear
 
     def __len__(self) -> int:
@@ -114,14 +130,14 @@ class KeyRing:
     @property
     def origins(self) -> frozenset[str]:
         """Every origin that some key allows (a browser's preflight names no key)."""
-        return frozenset(origin for key in self._keys for origin in key.principal.origins or ())
+        return self._origins
 
     def find(self, presented: str, now_us: int = 0) -> Principal | None:
-        """Returns whose key this is. Compares with every key, each in constant time, so that the time taken tells
-        nothing about any of them."""
+        """Returns whose key this is. Compares with every key whose hash begins alike, each in constant time: the time
+        taken tells nothing about any of them, and does not grow with their number."""
         digest = digest_of(presented)
         found = None
-        for key in self._keys:
+        for key in self._alike.get(digest[:_ALIKE_BYTES], ()):
             if hmac.compare_digest(digest, key.digest):
                 found = key
         return found.principal if found is not None and found.is_valid(now_us) else None
@@ -132,8 +148,27 @@ class KeyRing:
         return key.principal if key is not None and key.is_valid(now_us) else None
 
     def valid(self, now_us: int) -> frozenset[tuple[str, str]]:
-        """Returns the ids of the keys that are worth something now, each with its tenant."""
-        return frozenset((key.id, key.principal.tenant) for key in self._keys if key.is_valid(now_us))
+        """Returns the ids of the keys that are worth something now, each with its tenant: the same object for as long
+        as they are the same."""
+        if now_us >= self._changes_us:
+            left = [key for key in self._keys if key.is_valid(now_us)]
+            self._valid = frozenset((key.id, key.principal.tenant) for key in left)
+            self._changes_us = min(
+                (key.expires_us for key in left if key.expires_us is not None), default=_NEVER
+            )
+        return self._valid
+
+
+def _allowances(keys: Sequence[Key]) -> dict[str, Allowance]:
+    """Returns how many sessions and links each tenant may have: it has one account, whichever of its keys is used."""
+    found: dict[str, Allowance] = {}
+    for key in keys:
+        own, before = key.principal.allowance, found.get(key.principal.tenant, BOUNDLESS)
+        found[key.principal.tenant] = Allowance(
+            own.sessions if before.sessions is None else before.sessions,
+            own.links if before.links is None else before.links,
+        )
+    return found
 
 
 def digest_of(secret: str) -> bytes:
@@ -186,7 +221,7 @@ class SecretBook:
         """Returns a new secret that stands for `owner` and carries `initial`; with `uses` it begins so many things and
         no more. Raises `Overloaded`."""
         expires_us = now_us + lifetime_s * US_PER_S
-        config = NO_CONFIG if initial is None else config_digest(owner.tenant, initial)
+        config = config_digest(owner.tenant, NO_PART if initial is None else initial)
         nonce = random_bytes(NONCE_BYTES)
         keeping: dict[bytes, _Kept] = {}
         if initial is not None:
@@ -197,16 +232,21 @@ class SecretBook:
         claims = Claims(expires_us, owner.key_id, config, nonce, uses)
         return ClientSecret(self._seal.close(claims), expires_us)
 
-    def find(self, presented: str, now_us: int) -> tuple[Claims, bytes | None] | None:
-        """Returns what a secret says and the part of a session that belongs to it. None where it was not made here, has
-        expired, or what belongs to it is not here any more: no other session is to take its place."""
+    def find(self, presented: str, now_us: int) -> Claims | None:
+        """Returns what a secret says. None where it was not made here or has expired."""
         claims = self._seal.open(presented)
-        if claims is None or claims.expires_us <= now_us:
+        return None if claims is None or claims.expires_us <= now_us else claims
+
+    def part_of(self, claims: Claims, tenant: str) -> bytes | None:
+        """Returns the part of a session that belongs to a secret; None where it has none. Raises `LookupError` where it
+        was made for another tenant than that which its key has now, or what belongs to it is not here any more: no
+        other session is to take its place."""
+        if claims.config == config_digest(tenant, NO_PART):
             return None
-        if claims.config == NO_CONFIG:
-            return claims, None
-        kept = self._kept.get(claims.config)
-        return None if kept is None else (claims, kept.initial)
+        kept = self._kept[claims.config]
+        if kept.tenant != tenant:
+            raise LookupError("made for another tenant")
+        return kept.initial
 
     def use(self, secret_id: bytes) -> bool:
         """Takes one of a secret's uses; false where none is left."""
@@ -231,7 +271,7 @@ class SecretBook:
         new = len(more.keys() - self._kept.keys())
         mine = [one.expires_us for one in self._kept.values() if one.tenant == tenant]
         if new and len(mine) + new > self._per_tenant:
-            self._refuse(mine, now_us)
+            self._refuse(mine, now_us, is_tenant=True)
         if new and len(self._kept) + new > self._capacity:
             self._refuse([one.expires_us for one in self._kept.values()], now_us)
         for name, one in more.items():
@@ -241,10 +281,11 @@ class SecretBook:
             else:
                 known.expires_us = max(known.expires_us, one.expires_us)
 
-    def _refuse(self, expiries_us: list[int], now_us: int) -> None:
+    def _refuse(self, expiries_us: list[int], now_us: int, is_tenant: bool = False) -> None:
         self.refused += 1
         wait_s = (min(expiries_us) - now_us) / US_PER_S if expiries_us else 1.0
-        raise Overloaded("too many client secrets are valid at this time", wait_s)
+        whose = " of this key's tenant" if is_tenant else ""
+        raise Overloaded(f"too many client secrets{whose} are valid at this time", wait_s, is_tenant)
 
 
 class Gate:
@@ -274,6 +315,8 @@ class Gate:
         secrets: taken out of the file, given to another tenant, or expired."""
         before = self._known
         self._known = self._ring.valid(now_us) if self._ring is not None else frozenset()
+        if self._known is before:
+            return frozenset()
         return frozenset(key_id for key_id, _ in before - self._known)
 
     def admit(self, presented: str | None, now_us: int) -> Principal:
@@ -293,6 +336,13 @@ class Gate:
             raise Unauthorized("Incorrect API key.")
         return principal
 
+    def is_worth_something(self, principal: Principal, now_us: int) -> bool:
+        """Says whether the key by which somebody was let in still stands for the same tenant."""
+        if self._ring is None or not principal.key_id:
+            return True
+        now = self._ring.named(principal.key_id, now_us)
+        return now is not None and now.tenant == principal.tenant
+
     def use(self, principal: Principal) -> None:
         """Something begins: takes one of a client secret's uses. Raises `Unauthorized` where none is left."""
         if principal.secret_id is not None and not self.secrets.use(principal.secret_id):
@@ -305,12 +355,13 @@ class Gate:
 
     def _holder(self, presented: str, now_us: int) -> Principal | None:
         """Returns whom a secret stands for: its key as it is now."""
-        found = self.secrets.find(presented, now_us)
-        if found is None:
+        claims = self.secrets.find(presented, now_us)
+        maker = None if claims is None else self._maker(claims.key_id, now_us)
+        if claims is None or maker is None:
             return None
-        claims, initial = found
-        maker = self._maker(claims.key_id, now_us)
-        if maker is None:
+        try:
+            initial = self.secrets.part_of(claims, maker.tenant)
+        except LookupError:
             return None
         return replace(
             maker, initial=initial, temporary=True, secret_id=claims.nonce if claims.uses else None

@@ -26,6 +26,12 @@ MAX_BODY_BYTES = 512 * 1024
 BODY_LIMIT = "chorale.body_limit"
 """Where in the scope a route says how large a body it takes, once it knows who sends it."""
 
+CALL = "chorale.call"
+"""Where in the scope a route says which call of a service its request is (`observability.instrument.Call`)."""
+
+MARKS = "chorale.marks"
+"""Where in the scope a route says what returns the headers that its answer is to carry, whatever that will be."""
+
 _SHOWN_BYTES = 256
 _API = ("/v1/", "/chorale.", "/openapi.json")
 _QUIET = ("/healthz", "/readyz", "/metrics")
@@ -43,7 +49,9 @@ _PREFLIGHT = {
 }
 _EXPOSED = (
     "Location, Retry-After, Chorale-Session-Id, Chorale-Session-Secret, grpc-status, grpc-message, "
-    "openai-processing-ms, x-request-id, Trailer-Chorale-Code, Trailer-Chorale-Param, Trailer-Retry-After-Ms"
+    "openai-processing-ms, x-request-id, x-ratelimit-limit-requests, x-ratelimit-limit-tokens, "
+    "x-ratelimit-remaining-requests, x-ratelimit-remaining-tokens, x-ratelimit-reset-requests, "
+    "x-ratelimit-reset-tokens, Trailer-Chorale-Code, Trailer-Chorale-Param, Trailer-Retry-After-Ms"
 )
 
 
@@ -113,6 +121,7 @@ class _Crossing:
         self._began_s = time.monotonic()
         self._received = 0
         self._status = 0
+        self._name: str | None = None
         self.origin: str | None = None
         """The page that asks, once it is known to be allowed."""
 
@@ -129,6 +138,9 @@ class _Crossing:
             self._status = message["status"]
             headers = MutableHeaders(scope=message)
             headers["X-Content-Type-Options"] = "nosniff"
+            if (marks := self._scope.get(MARKS)) is not None:
+                headers.update(marks())
+                self._name = headers.get("x-request-id")
             if self._scope["path"].startswith(_API):
                 headers.add_vary_header("Origin")
             if self.origin is not None:
@@ -149,6 +161,7 @@ class _Crossing:
             scheme=self._scope["scheme"],
             version=self._scope["http_version"],
             error=str(status) if status >= 500 else "" if status else "unanswered",
+            call=self._scope.get(CALL),
         )
 
     def write_log(self) -> None:
@@ -166,5 +179,6 @@ class _Crossing:
                 "status": self._status,
                 "ms": round((time.monotonic() - self._began_s) * 1_000, 1),
                 "client": client[0] if client else None,
+                **({"request": self._name} if self._name else {}),
             },
         )

@@ -98,6 +98,30 @@ class Chunk(Struct, frozen=True):
     object: str = "chat.completion.chunk"
 
 
+class Embedding(Struct, frozen=True):
+    """A vector: numbers, or float32 (little-endian) in base64."""
+
+    index: int
+    embedding: str | list[float]
+    object: str = "embedding"
+
+
+class Read(Struct, frozen=True):
+    """Tokens of what was read."""
+
+    prompt_tokens: int
+    total_tokens: int
+
+
+class Embeddings(Struct, frozen=True):
+    """The vectors of texts, in order."""
+
+    data: tuple[Embedding, ...]
+    model: str
+    usage: Read
+    object: str = "list"
+
+
 class Answer:
     """Puts reports into the protocol's words. `call_id` makes ids of calls; without `several_calls` only the first call
     of a reply is told."""

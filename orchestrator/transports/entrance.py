@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from orchestrator.clock import Clock
-from orchestrator.errors import ChoraleError, Overloaded, Unauthorized
+from orchestrator.errors import Overloaded, Unauthorized
 from orchestrator.flow.tenants import Places
+from orchestrator.observability.refusal_lines import RefusalLines
 from orchestrator.transports import origins
 from orchestrator.transports.attempts import Attempts
 from orchestrator.transports.auth import ClientSecret, Gate, Principal, credential
@@ -31,10 +32,12 @@ def _wall_us() -> int:
 
 @dataclass(slots=True, eq=False)
 class Inside:
-    """A link that has come in. `close` (code, reason) is set by its door: it is called where its key is withdrawn."""
+    """A link that has come in. `close` (code, reason) is set by its door: it is called where its key is withdrawn.
+    `is_withdrawn`: for doors that wait for something before there is anything to close."""
 
     key_id: str
     close: Callable[[int, str], None] = lambda code, reason: None
+    is_withdrawn: bool = False
 
 
 class Entrance:
@@ -57,6 +60,7 @@ class Entrance:
         self._hosts = frozenset(host.lower() for host in hosts)
         self._clock = clock
         self._wall_us = wall_us
+        self._refusals = RefusalLines(log)
         self._closed = False
         self._inside: set[Inside] = set()
         self._links = Places()
@@ -64,6 +68,11 @@ class Entrance:
     def close(self) -> None:
         """Lets nobody in from now on (a server that drains)."""
         self._closed = True
+
+    @property
+    def links(self) -> int:
+        """Links that are inside, or about to be."""
+        return len(self._inside)
 
     @property
     def is_closed(self) -> bool:
@@ -93,7 +102,10 @@ class Entrance:
         """Returns the origin of the page that asks, None for a program. Raises `Refusal` (403) on a page that neither
         the server nor any of its keys allows: all that a preflight can be told."""
         origin = headers.get("origin")
-        if not origins.allows((*self._origins, *self.gate.origins), origin, headers.get("host")):
+        host = headers.get("host")
+        if not (
+            origins.allows(self._origins, origin, host) or origins.allows(self.gate.origins, origin, host)
+        ):
             raise _page_refused()
         return origin
 
@@ -121,15 +133,37 @@ class Entrance:
         self._begin(principal)
         return principal
 
+    def check_again(self, principal: Principal) -> None:
+        """Raises `Unauthorized` where the key by which somebody was let in has been withdrawn since."""
+        if not self.gate.is_worth_something(principal, self._wall_us()):
+            raise Unauthorized(KEY_WITHDRAWN)
+
     @contextlib.contextmanager
     def beginning(self, principal: Principal) -> Iterator[None]:
         """Something new begins inside, for one who was let in by `admit`. As `admit_new`; but where it does not come
-        about, a client secret's use is not lost."""
+        about, a client secret's use is not lost. Raises `Unauthorized` where the key has been withdrawn since: a body
+        may come slowly."""
+        self.check_again(principal)
         self._begin(principal)
         try:
             yield
-        except ChoraleError:
+        except BaseException:
             self.gate.give_back(principal)
+            raise
+
+    @contextlib.contextmanager
+    def telling(self, tenant: str, kind: str, count: Callable[[], None] = lambda: None) -> Iterator[None]:
+        """Something of this `kind` is let in inside, for this tenant ("": it is not known yet). Who would be at another
+        time is told of in the log, and counted by `count`; who never is, is no loss."""
+        try:
+            yield
+        except (Overloaded, ShuttingDown) as error:
+            count()
+            if isinstance(error, Overloaded):
+                reason, retry_after_s = error.code, error.retry_after_s
+            else:
+                reason, retry_after_s = error.wire_code or error.code, _RETRY_AFTER_S
+            self._refusals.note(tenant, kind, reason, self._clock.now_us(), retry_after_s)
             raise
 
     @contextlib.contextmanager
@@ -151,6 +185,7 @@ class Entrance:
     def withdraw(self, key_ids: frozenset[str]) -> None:
         """Closes every link that came in by one of these keys."""
         for one in [one for one in self._inside if one.key_id in key_ids]:
+            one.is_withdrawn = True
             one.close(KEY_WITHDRAWN_CODE, KEY_WITHDRAWN)
 
     def gone(self) -> frozenset[str]:
@@ -181,7 +216,10 @@ class Entrance:
     def _failed(self, who: Caller) -> None:
         wait_s = self.attempts.failure(who.address, self._clock.now_us())
         if wait_s > 0:
-            log.warning("too many wrong keys", extra={"client": who.address, "refused_for_s": wait_s})
+            whose = " from what may be a proxy that server.proxies does not name" if who.hidden else ""
+            log.warning(
+                "too many wrong keys%s", whose, extra={"client": who.address, "refused_for_s": wait_s}
+            )
 
 
 def _page_refused() -> Refusal:

@@ -1,10 +1,9 @@
 """The HTTP application: routes, the page, and every error in one JSON shape."""
 
-import warnings
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from fastapi import FastAPI, Request, WebSocket
+from fastapi import Request, WebSocket
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
@@ -14,6 +13,7 @@ from starlette.types import ASGIApp
 from orchestrator.errors import ChoraleError, WireError
 from orchestrator.transports import openai_audio, openai_http, openai_models, openai_speech, page, routes
 from orchestrator.transports.border import Border
+from orchestrator.transports.description import Described
 from orchestrator.transports.http_coding import Coding
 from orchestrator.transports.refusals import Refusal, error_response, internal_error, refuse
 from orchestrator.transports.routes import Doors
@@ -25,7 +25,8 @@ _CODES = {400: "invalid_json", 404: "not_found", 405: "method_not_allowed", 413:
 
 def make_app(doors: Doors, files: Mapping[str, page.PageFile]) -> ASGIApp:
     """Returns the whole ASGI application; `files` is the page (`page.read_page`)."""
-    app = _Described(title="Chorale", docs_url=None, redoc_url=None, openapi_url="/openapi.json")
+    app = Described(title="Chorale", docs_url=None, redoc_url=None, openapi_url="/openapi.json")
+    app.needs_key = doors.entrance.gate.needs_key
     for door in (routes, connect, openai_models, openai_http, openai_audio, openai_speech):
         door.register(app, doors)
     for path, file in files.items():
@@ -37,20 +38,6 @@ def make_app(doors: Doors, files: Mapping[str, page.PageFile]) -> ASGIApp:
     app.add_exception_handler(ClientDisconnect, _answer_nobody)
     app.add_exception_handler(Exception, _answer_internal)
     return Border(Coding(app, doors.compression), doors.entrance, doors.requests, doors.proxies)
-
-
-class _Described(FastAPI):
-    """Describes what can be asked for. That GET may be HEAD is not worth a line, and would give two the same name."""
-
-    def openapi(self) -> dict[str, Any]:
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "Duplicate Operation ID", UserWarning)
-            described = super().openapi()
-        for operations in described["paths"].values():
-            if "get" in operations and operations.pop("head", None) is not None:
-                name = operations["get"]["operationId"]
-                operations["get"]["operationId"] = f"{name.removesuffix('_head').removesuffix('_get')}_get"
-        return described
 
 
 def _page_route(file: page.PageFile) -> Callable[[Request], Awaitable[Response]]:
@@ -84,13 +71,18 @@ async def _answer_invalid(_: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     faults = error.errors()
     field = faults[0]["loc"][:-1] if _is_branch(faults[0]["loc"][-1]) else faults[0]["loc"]
-    fault = max((one for one in faults if one["loc"][: len(field)] == field), key=lambda one: len(one["loc"]))
+    fault = max((one for one in faults if one["loc"][: len(field)] == field), key=_nearness)
     param = ".".join(str(step) for step in fault["loc"] if step != "body" and not _is_branch(step))
     if fault["type"] == "json_invalid":
         return refuse(WireError("invalid_json", "The body is not valid JSON."))
     return refuse(
         WireError("invalid_value", f"Invalid value for '{param or 'body'}': {fault['msg']}.", param or None)
     )
+
+
+def _nearness(fault: Mapping[str, Any]) -> tuple[int, bool]:
+    """Says how near to being right a value was: it is of the right type where that is not what is wrong."""
+    return len(fault["loc"]), not fault["type"].endswith("_type")
 
 
 def _is_branch(step: object) -> bool:

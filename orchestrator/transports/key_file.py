@@ -78,7 +78,7 @@ def parse_keys(text: str, path: Path, output_tokens: int = 0) -> KeyRing:
     entries = tree.get("keys") if isinstance(tree, dict) else None
     if not isinstance(entries, list) or not entries:
         raise ConfigError(f"{path}: expected 'keys:' with a list of at least one key")
-    found: list[str] = [f"there is no such section: {name}" for name in tree if name != "keys"]
+    found: list[str] = [f"there is no such section: {_shown(name)}" for name in tree if name != "keys"]
     keys = [_read(entry, f"keys.{index}", found, output_tokens) for index, entry in enumerate(entries)]
     read = [key for key in keys if key is not None]
     if len({key.id for key in read}) < len(read):
@@ -90,13 +90,19 @@ def parse_keys(text: str, path: Path, output_tokens: int = 0) -> KeyRing:
     return KeyRing(read, sum("key" in entry for entry in entries))
 
 
+def _shown(name: object) -> str:
+    """Returns a name that is wrong; not one as long as a key, which is one in the wrong place."""
+    written = str(name)
+    return written if len(written) < MIN_KEY_CHARACTERS else f"(a name of {len(written)} characters)"
+
+
 def _read(entry: object, where: str, found: list[str], output_tokens: int) -> Key | None:
     """Reads one entry; adds what is wrong with it to `found`."""
     if not isinstance(entry, Mapping):
         found.append(f"{where}: expected a mapping with key (or sha256), tenant and tier")
         return None
     before = len(found)
-    found += [f"{where}.{name}: there is no such key" for name in entry if name not in _FIELDS]
+    found += [f"{where}.{_shown(name)}: there is no such key" for name in entry if name not in _FIELDS]
     digest = _digest(entry, where, found)
     if digest in _PUBLISHED:
         found.append(f"{where}: this is a key of the example file, which everyone can read; make your own")
@@ -200,7 +206,7 @@ def _limits(entry: object, where: str, found: list[str]) -> Quotas | None:
         found.append(f"{where}: expected a mapping with any of {', '.join(_LIMITS)}")
         return None
     before = len(found)
-    found += [f"{where}.{name}: there is no such key" for name in entry if name not in _LIMITS]
+    found += [f"{where}.{_shown(name)}: there is no such key" for name in entry if name not in _LIMITS]
     numbers: dict[str, float] = {}
     for name, (least, most, whole) in _LIMITS.items():
         value = entry.get(name)

@@ -8,22 +8,31 @@ from typing import BinaryIO
 
 import numpy as np
 from fastapi import FastAPI, Request
+from msgspec import UNSET
 from starlette.responses import Response
 
 from orchestrator.clock import seconds
 from orchestrator.scheduling.work import Transcribe, Transcribed
 from orchestrator.transports import subtitles
 from orchestrator.transports.chat_answer import encode
+from orchestrator.transports.description import SENT_EVENT, TEXT, gives, shape
 from orchestrator.transports.errand import Errand
 from orchestrator.transports.media import Piece
-from orchestrator.transports.openai_door import HEAR_WITHIN_US, OpenAi, principal_of, router
+from orchestrator.transports.openai_door import FORM, HEAR_WITHIN_US, OpenAi, router
 from orchestrator.transports.refusals import NO_CACHE
 from orchestrator.transports.routes import Doors
 from orchestrator.transports.seats import Seats
 from orchestrator.transports.sound_process import decoded
 from orchestrator.transports.streamed import EventStream, attended, begun
 from orchestrator.transports.subtitles import Segment, segments_of
-from orchestrator.transports.transcription_form import ENVELOPE_BYTES, FORM, Wanted, asked_of
+from orchestrator.transports.transcript import (
+    Lasted,
+    TimedSegment,
+    TimedWord,
+    Transcript,
+    VerboseTranscript,
+)
+from orchestrator.transports.transcription_form import ENVELOPE_BYTES, TAKEN, Wanted, asked_of
 from orchestrator.transports.waiting_room import WaitingRoom
 
 MOST_FILES = 32
@@ -69,12 +78,11 @@ class AudioRoutes:
         """Recognises the speech of a file: whole, or piece by piece as server-sent events."""
         self._openai.need("asr", "speech recognition")
         with ExitStack() as held:
-            errand = held.enter_context(self._openai.errands.open(principal_of(request)))
-            self._files.take(errand.tenant)
-            held.callback(self._files.leave, errand.tenant)
-            wanted, file = await asked_of(request)
-            held.callback(file.close)
+            errand = held.enter_context(self._openai.errand(request))
+            held.callback(errand.sit(self._files))
             errand.book()
+            wanted, file = await asked_of(request, self._openai.limits.max_upload_bytes)
+            held.callback(file.close)
             pieces = self._heard(errand, file, wanted)
             if wanted.stream:
                 return EventStream(await attended(request, begun(_events(pieces))), held.pop_all())
@@ -95,14 +103,24 @@ def register(app: FastAPI, doors: Doors) -> None:
     """Adds the route of this file, where there is somebody to do the work."""
     if doors.openai is None:
         return
-    routes = router(doors.entrance, doors.openai.limits.max_upload_bytes + ENVELOPE_BYTES)
+    routes = router(doors.entrance, doors.openai.limits.max_upload_bytes + ENVELOPE_BYTES, FORM)
     handlers = AudioRoutes(doors.openai)
     routes.add_api_route(
         "/v1/audio/transcriptions",
         handlers.transcriptions,
         methods=["POST"],
         response_class=Response,
-        openapi_extra=FORM,
+        responses=gives(
+            "The transcript in the format that was asked for; with `stream` events that hold its pieces.",
+            {
+                "application/json": {"anyOf": [shape(Transcript), shape(VerboseTranscript)]},
+                "text/plain": TEXT,
+                "application/x-subrip": TEXT,
+                "text/vtt": TEXT,
+                "text/event-stream": SENT_EVENT,
+            },
+        ),
+        openapi_extra=TAKEN,
     )
     app.include_router(routes)
 
@@ -147,8 +165,7 @@ def told(heard: Iterable[Heard], wanted: Wanted) -> tuple[str, str | bytes]:
         case "vtt":
             return "text/vtt", subtitles.vtt(_segments(pieces))
         case "json":
-            usage = {"type": "duration", "seconds": ceil(duration_s)}
-            return "application/json", encode({"text": text, "usage": usage})
+            return "application/json", encode(Transcript(text, Lasted(ceil(duration_s))))
         case "verbose_json":
             return "application/json", encode(_verbose(pieces, text, duration_s, wanted))
 
@@ -157,40 +174,33 @@ def _segments(pieces: Iterable[Heard]) -> list[Segment]:
     return [segment for one in pieces for segment in one.segments()]
 
 
-def _verbose(pieces: list[Heard], text: str, duration_s: float, wanted: Wanted) -> dict[str, object]:
+def _verbose(pieces: list[Heard], text: str, duration_s: float, wanted: Wanted) -> VerboseTranscript:
     first = next((one.found for one in pieces if one.found is not None and one.text), None)
-    verbose: dict[str, object] = {
-        "task": "transcribe",
-        "language": wanted.language or (first.language if first is not None else "en"),
-        "duration": round(duration_s, 3),
-        "text": text,
-        "usage": {"type": "duration", "seconds": ceil(duration_s)},
-    }
-    if wanted.segments:
-        verbose["segments"] = [
-            {
-                "id": at,
-                "seek": 0,
-                "start": round(one.start_s, 3),
-                "end": round(one.stop_s, 3),
-                "text": one.text,
-                "tokens": [],
-                "temperature": 0.0,
-                "avg_logprob": one.found.average_logprob,
-                "compression_ratio": one.found.compression_ratio,
-                "no_speech_prob": one.found.no_speech_probability,
-            }
-            for at, one in enumerate(_segments(pieces))
-        ]
-    if wanted.words:
-        verbose["words"] = [
-            {
-                "word": word.text.strip(),
-                "start": round(one.start_s + word.start_s, 3),
-                "end": round(one.start_s + word.stop_s, 3),
-            }
-            for one in pieces
-            if one.found is not None
-            for word in one.found.words
-        ]
-    return verbose
+    segments = (
+        TimedSegment(
+            at,
+            round(one.start_s, 3),
+            round(one.stop_s, 3),
+            one.text,
+            one.found.average_logprob,
+            one.found.compression_ratio,
+            one.found.no_speech_probability,
+        )
+        for at, one in enumerate(_segments(pieces))
+    )
+    words = (
+        TimedWord(
+            word.text.strip(), round(one.start_s + word.start_s, 3), round(one.start_s + word.stop_s, 3)
+        )
+        for one in pieces
+        if one.found is not None
+        for word in one.found.words
+    )
+    return VerboseTranscript(
+        wanted.language or (first.language if first is not None else "en"),
+        round(duration_s, 3),
+        text,
+        Lasted(ceil(duration_s)),
+        tuple(segments) if wanted.segments else UNSET,
+        tuple(words) if wanted.words else UNSET,
+    )

@@ -6,7 +6,8 @@ import msgspec
 from pydantic import BaseModel, Field
 
 from orchestrator.errors import WireError
-from orchestrator.scheduling.work import CallSpec, PromptMessage, Reply, ToolSpec
+from orchestrator.scheduling.work import CallSpec, Picture, PromptMessage, Reply, ToolSpec
+from orchestrator.sessions.pictures import MOST_PICTURES, check
 from orchestrator.transports.openai_door import Body
 
 MOST_MESSAGES = 4_096
@@ -18,12 +19,20 @@ LONGEST_STOP = 256
 NO_PARAMETERS = '{"type":"object","properties":{}}'
 
 
+class ImageUrl(BaseModel):
+    """A picture as a data URI of a PNG or JPEG; other addresses are not fetched."""
+
+    url: str
+    detail: Literal["auto", "low", "high"] | None = None
+
+
 class Part(BaseModel):
-    """A part of a message. Only text is read here."""
+    """A part of a message: `text`, `refusal`, or `image_url` of a user where the model looks at pictures."""
 
     type: str
     text: str | None = None
     refusal: str | None = None
+    image_url: ImageUrl | None = None
 
 
 class FunctionCall(BaseModel):
@@ -106,6 +115,10 @@ class ChatRequest(Body):
     temperature: float | None = Field(default=None, ge=0, le=2)
     seed: int | None = Field(default=None, ge=-(2**63), lt=2**63)
     stop: str | Annotated[list[str], Field(max_length=MOST_STOPS)] | None = None
+    top_p: float | None = Field(default=None, ge=0, le=1)
+    presence_penalty: float | None = Field(default=None, ge=-2, le=2)
+    frequency_penalty: float | None = Field(default=None, ge=-2, le=2)
+    logit_bias: Any = None  # refused, unless it is empty
     n: int | None = None
     logprobs: bool | None = None
     top_logprobs: int | None = None
@@ -120,13 +133,14 @@ class ChatRequest(Body):
         return self.stream_options is not None and bool(self.stream_options.include_usage)
 
 
-def reply_of(asked: ChatRequest) -> Reply:
-    """Returns the reply job. Raises `WireError` on what this server does not do, and on what makes no sense."""
+def reply_of(asked: ChatRequest, images: bool = False) -> Reply:
+    """Returns the reply job. `images`: the model looks at pictures. Raises `WireError` on what this server does not do,
+    and on what makes no sense."""
     _check(asked)
     tools = tuple(_tool(at, tool) for at, tool in enumerate(asked.tools or ()))
     limit = asked.max_tokens if asked.max_completion_tokens is None else asked.max_completion_tokens
     return Reply(
-        messages=_messages(asked.messages),
+        messages=_messages(asked.messages, images),
         tools=tools,
         tool_choice=_choice(asked, tools),
         max_tokens=limit,
@@ -141,6 +155,7 @@ def _check(asked: ChatRequest) -> None:
     """Raises `WireError` on what would be left undone."""
     refused = {
         "n": asked.n not in (None, 1),
+        "logit_bias": bool(asked.logit_bias),
         "logprobs": bool(asked.logprobs),
         "top_logprobs": bool(asked.top_logprobs),
         "response_format": asked.response_format is not None and asked.response_format.type != "text",
@@ -155,6 +170,7 @@ def _check(asked: ChatRequest) -> None:
                 "functions": "Use 'tools'.",
                 "function_call": "Use 'tool_choice'.",
                 "n": "Ask once for each reply.",
+                "logit_bias": "Token numbers mean something else to every model.",
             }
             raise unsupported(name, hint.get(name, "Replies are text, one for each request."))
 
@@ -164,9 +180,10 @@ def unsupported(param: str, hint: str) -> WireError:
     return WireError("unsupported_parameter", f"'{param}' is not supported here. {hint}", param)
 
 
-def _messages(messages: list[Message]) -> tuple[PromptMessage, ...]:
+def _messages(messages: list[Message], images: bool) -> tuple[PromptMessage, ...]:
     """Returns the prompt. A tool's output must belong to a call before it."""
     called: set[str] = set()
+    seen = 0
     prompt = []
     for at, message in enumerate(messages):
         where = f"messages.{at}"
@@ -186,7 +203,10 @@ def _messages(messages: list[Message]) -> tuple[PromptMessage, ...]:
         if calls and message.role != "assistant":
             raise WireError("invalid_value", "Only an assistant calls tools.", f"{where}.tool_calls")
         called.update(call.call_id for call in calls)
-        text = _text(message, f"{where}.content")
+        text, pictures = _content(message, f"{where}.content", images)
+        seen += len(pictures)
+        if seen > MOST_PICTURES:
+            raise WireError("invalid_value", f"At most {MOST_PICTURES} images.", f"{where}.content")
         if text is None and not calls:
             raise WireError(
                 "missing_required_parameter",
@@ -194,28 +214,50 @@ def _messages(messages: list[Message]) -> tuple[PromptMessage, ...]:
                 f"{where}.content",
             )
         role = "system" if message.role == "developer" else message.role
-        prompt.append(PromptMessage(role, text or "", calls, message.tool_call_id))
+        prompt.append(PromptMessage(role, text or "", calls, message.tool_call_id, pictures))
     return tuple(prompt)
 
 
-def _text(message: Message, where: str) -> str | None:
-    """Returns the text of a message, its parts put together."""
+def _content(message: Message, where: str, images: bool) -> tuple[str | None, tuple[Picture, ...]]:
+    """Returns the text of a message, its parts put together, and its pictures."""
     if message.content is None or isinstance(message.content, str):
-        return message.content
-    texts = []
+        return message.content, ()
+    texts, pictures = [], []
     for at, part in enumerate(message.content):
-        text = part.refusal if part.type == "refusal" else part.text
+        place = f"{where}.{at}"
+        if part.type == "image_url":
+            pictures.append(_picture(part, place, message.role, images))
+            continue
         if part.type not in ("text", "refusal"):
-            what = "The language model of this server takes text only."
-            raise WireError(
-                "unsupported_content", f"'{part.type[:64]}' is not supported here. {what}", f"{where}.{at}"
+            what = "The language model of this server takes " + (
+                "text and images." if images else "text only."
             )
+            raise WireError("unsupported_content", f"'{part.type[:64]}' is not supported here. {what}", place)
+        text = part.refusal if part.type == "refusal" else part.text
         if text is None:
-            raise WireError(
-                "missing_required_parameter", f"A part of type '{part.type}' has no text.", f"{where}.{at}"
-            )
+            raise WireError("missing_required_parameter", f"A part of type '{part.type}' has no text.", place)
         texts.append(text)
-    return "\n".join(texts)
+    return "\n".join(texts), tuple(pictures)
+
+
+def _picture(part: Part, where: str, role: str, images: bool) -> Picture:
+    if not images:
+        raise WireError(
+            "unsupported_content",
+            "'image_url' is not supported here. The language model of this server takes text only.",
+            where,
+        )
+    if role != "user":
+        raise WireError("invalid_value", "Only a user shows images.", where)
+    if part.image_url is None:
+        raise WireError(
+            "missing_required_parameter",
+            f"Missing required parameter: '{where}.image_url'.",
+            f"{where}.image_url",
+        )
+    for _ in check(part.image_url.url, f"{where}.image_url.url"):
+        pass
+    return Picture(where, part.image_url.detail or "", part.image_url.url)
 
 
 def _tool(at: int, tool: Tool) -> ToolSpec:

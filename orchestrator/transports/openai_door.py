@@ -19,12 +19,14 @@ from starlette.responses import Response
 
 from orchestrator.clock import seconds
 from orchestrator.ids import random_id
-from orchestrator.scheduling.work import WorkKind
+from orchestrator.scheduling.work import LimitLeft, WorkKind
 from orchestrator.transports.auth import Principal
-from orchestrator.transports.border import BODY_LIMIT
+from orchestrator.transports.border import BODY_LIMIT, MARKS
+from orchestrator.transports.description import ADMITTED, OF_A_BODY, Answers, errors
 from orchestrator.transports.entrance import Entrance
-from orchestrator.transports.errand import Errands
+from orchestrator.transports.errand import Errand, Errands
 from orchestrator.transports.refusals import Refusal, ShuttingDown
+from orchestrator.wire.limits import check_values
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -33,6 +35,9 @@ MEDIA_THREADS = 2
 """So many files of speech are written at one time; further ones wait."""
 
 MEDIA_NICENESS = 10
+
+JSON = "application/json"
+FORM = "multipart/form-data"
 
 MAX_TEXT_BYTES = 2**20
 """The body of a request without a file."""
@@ -62,11 +67,13 @@ class HttpLimits:
 
 @dataclass(frozen=True, slots=True)
 class OpenAi:
-    """What the routes of this API share. `models` names the model of each kind of work that there is."""
+    """What the routes of this API share. `models` names the model of each kind of work that there is; `images`: whether
+    the language model looks at pictures."""
 
     errands: Errands
     models: Mapping[WorkKind, str]
     limits: HttpLimits = HttpLimits()
+    images: bool = False
     created_s: int = field(default_factory=lambda: int(time.time()))
     media: ThreadPoolExecutor = field(
         default_factory=lambda: ThreadPoolExecutor(MEDIA_THREADS, "media", initializer=_stand_behind)
@@ -76,6 +83,13 @@ class OpenAi:
         """Raises `Refusal` (404) where nobody does such work here."""
         if kind not in self.models:
             raise Refusal(404, "model_not_found", f"This server has no {what}.", "model")
+
+    def errand(self, request: Request) -> Errand:
+        """Makes room for the work of a request; its answer says what is left of the key's quotas. Raises `Overloaded`,
+        `ShuttingDown`."""
+        principal = principal_of(request)
+        request.state.quotas = partial(self.errands.left, principal)
+        return self.errands.open(principal, request.headers.get("traceparent"))
 
     async def in_thread(self, do: Callable[[Unpack[Ts]], T], *given: *Ts) -> T:
         """Returns what `do` returns in one of the threads for media. Cancelling it leaves `do` to its end. Raises
@@ -106,66 +120,70 @@ class Body(BaseModel):
         return given
 
 
-class ErrorDetail(BaseModel):
-    """What went wrong."""
-
-    message: str
-    type: str
-    param: str | None
-    code: str | None
+ERRORS = errors(*OF_A_BODY, *ADMITTED, 404, 503, 504)
 
 
-class ErrorBody(BaseModel):
-    """Every error's body."""
-
-    error: ErrorDetail
-
-
-_WHY = {
-    400: "The request is wrong; `param` names the field.",
-    401: "The key is missing or wrong.",
-    403: "This key may not do that, or not on this page.",
-    404: "There is no such model here.",
-    413: "The body is too large.",
-    415: "The body is of a type that is not taken here.",
-    421: "The server is not known by this name.",
-    429: "The key's quota is used up; `Retry-After` says when to come back.",
-    500: "A fault of the server.",
-    503: "There is no room now, or the model has failed; `Retry-After` says when to come back.",
-    504: "The work was not done in time.",
-}
-ERRORS: dict[int | str, dict[str, Any]] = {
-    status: {"model": ErrorBody, "description": why} for status, why in _WHY.items()
-}
-
-
-def router(entrance: Entrance, body_bytes: int = MAX_TEXT_BYTES) -> APIRouter:
-    """Returns a router whose routes take bodies of `body_bytes` from who may come in: nothing of a body is read before
-    that is known. The principal stands in ``request.state.principal``."""
+def router(
+    entrance: Entrance, body_bytes: int = MAX_TEXT_BYTES, kind: str = JSON, answers: Answers = ERRORS
+) -> APIRouter:
+    """Returns a router whose routes take bodies of `body_bytes` and this `kind` from who may come in: nothing of a body
+    is read before that is known. The principal stands in ``request.state.principal``. `answers` are described."""
 
     class Admitted(APIRoute):
         def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-            return partial(_admitted, super().get_route_handler(), entrance, body_bytes)
+            return partial(_admitted, super().get_route_handler(), entrance, body_bytes, kind)
 
-    return APIRouter(route_class=Admitted, responses=ERRORS, tags=["openai"])
+    return APIRouter(route_class=Admitted, responses=answers, tags=["openai"])
 
 
 async def _admitted(
-    handle: Callable[[Request], Awaitable[Response]], entrance: Entrance, body_bytes: int, request: Request
+    handle: Callable[[Request], Awaitable[Response]],
+    entrance: Entrance,
+    body_bytes: int,
+    kind: str,
+    request: Request,
 ) -> Response:
-    began_s = time.monotonic()
+    request.scope[MARKS] = partial(_marks, request, random_id("req"), time.monotonic())
     request.state.principal = principal = entrance.admit(request.headers)
     if principal.temporary:
         raise Refusal(
             403, "insufficient_permissions", "A client secret opens sessions only; use an API key here."
         )
-    if entrance.is_closed:
-        raise ShuttingDown
+    with entrance.telling(principal.tenant, "request"):
+        if entrance.is_closed:
+            raise ShuttingDown
+    sent = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if sent != kind and request.method == "POST":
+        raise Refusal(415, "unsupported_media_type", f"Send the body as {kind}.")
     request.scope[BODY_LIMIT] = body_bytes
-    response = await handle(request)
-    response.headers["x-request-id"] = random_id("req")
-    response.headers["openai-processing-ms"] = str(round((time.monotonic() - began_s) * 1_000))
-    return response
+    if sent == JSON:
+        check_values(await request.body())
+    return await handle(request)
+
+
+def _marks(request: Request, name: str, began_s: float) -> dict[str, str]:
+    """Returns what every answer carries, refusals too: its name, how long it took so far, what is left of quotas."""
+    took_ms = round((time.monotonic() - began_s) * 1_000)
+    marks = {"x-request-id": name, "openai-processing-ms": str(took_ms)}
+    left: Callable[[], tuple[LimitLeft, ...]] | None = getattr(request.state, "quotas", None)
+    for limit in left() if left is not None else ():
+        marks[f"x-ratelimit-limit-{limit.name}"] = str(limit.limit)
+        marks[f"x-ratelimit-remaining-{limit.name}"] = str(limit.remaining)
+        marks[f"x-ratelimit-reset-{limit.name}"] = duration(limit.reset_s)
+    return marks
+
+
+def duration(of_s: float) -> str:
+    """Returns a time as the protocol writes it: ``120ms``, ``1.5s``, ``6m0s``, ``1h0m0s``."""
+    of_ms = round(of_s * 1_000)
+    if of_ms < 1_000:
+        return f"{of_ms}ms"
+    minutes, ms = divmod(of_ms, 60_000)
+    seconds_ = f"{ms / 1_000:g}s"
+    if not minutes:
+        return seconds_
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}h{minutes}m{seconds_}" if hours else f"{minutes}m{seconds_}"
 
 
 def principal_of(request: Request) -> Principal:

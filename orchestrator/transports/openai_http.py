@@ -16,14 +16,15 @@ from orchestrator.errors import WireError
 from orchestrator.ids import random_id
 from orchestrator.scheduling.work import Embed, Embedded
 from orchestrator.transports import chat_answer
+from orchestrator.transports.description import SENT_EVENT, gives, shape
 from orchestrator.transports.errand import Errand
 from orchestrator.transports.openai_chat import ChatRequest, reply_of, unsupported
 from orchestrator.transports.openai_door import (
     EMBED_WITHIN_US,
+    MAX_TEXT_BYTES,
     REPLY_WITHIN_US,
     Body,
     OpenAi,
-    principal_of,
     router,
 )
 from orchestrator.transports.refusals import NO_CACHE
@@ -31,6 +32,9 @@ from orchestrator.transports.routes import Doors
 from orchestrator.transports.streamed import EventStream, attended, begun
 
 MOST_INPUTS = 256
+MOST_IMAGE_BYTES = 4 * 2**20
+"""What the images of a request may add to its body, where the model looks at any: reading it keeps nobody waiting."""
+
 INPUTS_OF_A_JOB = 8
 """Texts that are embedded in one go: who waits for the same worker waits for no more."""
 
@@ -55,7 +59,7 @@ class TextRoutes:
     async def chat(self, request: Request, body: ChatRequest) -> Response:
         """Writes the next message of a conversation, whole or in chunks as it is written."""
         self._openai.need("llm", "language model")
-        work = reply_of(body)
+        work = reply_of(body, self._openai.images)
         answer = chat_answer.Answer(
             random_id("chatcmpl"),
             int(time.time()),
@@ -64,7 +68,7 @@ class TextRoutes:
             body.parallel_tool_calls is not False,
         )
         with ExitStack() as held:
-            errand = held.enter_context(self._openai.errands.open(principal_of(request)))
+            errand = held.enter_context(self._openai.errand(request))
             reports = errand.run(work, REPLY_WITHIN_US, "messages")
             if body.stream:
                 chunks = answer.chunks(reports, body.includes_usage)
@@ -76,18 +80,17 @@ class TextRoutes:
         """Turns texts into vectors: the model's own, whatever they come together with."""
         self._openai.need("understand", "embedding model")
         texts = _texts(body.input)
-        with self._openai.errands.open(principal_of(request)) as errand:
+        with self._openai.errand(request) as errand:
             errand.book()
             vectors, tokens = await attended(request, _embedded(errand, texts))
         own = len(vectors[0]) // 4
         if body.dimensions not in (None, own):
             raise unsupported("dimensions", f"The vectors of this model have {own}.")
-        encoded = [
-            {"object": "embedding", "index": at, "embedding": _vector(vector, body.encoding_format)}
+        encoded = tuple(
+            chat_answer.Embedding(at, _vector(vector, body.encoding_format))
             for at, vector in enumerate(vectors)
-        ]
-        usage = {"prompt_tokens": tokens, "total_tokens": tokens}
-        answer = {"object": "list", "data": encoded, "model": body.model, "usage": usage}
+        )
+        answer = chat_answer.Embeddings(encoded, body.model, chat_answer.Read(tokens, tokens))
         return Response(chat_answer.encode(answer), media_type=_JSON, headers=NO_CACHE)
 
 
@@ -96,10 +99,27 @@ def register(app: FastAPI, doors: Doors) -> None:
     if doors.openai is None:
         return
     handlers = TextRoutes(doors.openai)
-    routes = router(doors.entrance)
-    routes.add_api_route("/v1/chat/completions", handlers.chat, methods=["POST"], response_class=Response)
-    routes.add_api_route("/v1/embeddings", handlers.embeddings, methods=["POST"], response_class=Response)
-    app.include_router(routes)
+    room = MOST_IMAGE_BYTES if doors.openai.images else 0
+    chat, embeddings = router(doors.entrance, MAX_TEXT_BYTES + room), router(doors.entrance)
+    chat.add_api_route(
+        "/v1/chat/completions",
+        handlers.chat,
+        methods=["POST"],
+        response_class=Response,
+        responses=gives(
+            "The reply; with `stream` events that hold chunks, then `[DONE]`.",
+            {"application/json": shape(chat_answer.Completion), "text/event-stream": SENT_EVENT},
+        ),
+    )
+    embeddings.add_api_route(
+        "/v1/embeddings",
+        handlers.embeddings,
+        methods=["POST"],
+        response_class=Response,
+        responses=gives("The vectors.", {"application/json": shape(chat_answer.Embeddings)}),
+    )
+    app.include_router(chat)
+    app.include_router(embeddings)
 
 
 def _texts(given: str | list[str | int | list[Any]]) -> list[str]:

@@ -5,6 +5,7 @@ from typing import Literal
 from fastapi import FastAPI
 from pydantic import BaseModel
 
+from orchestrator.transports.description import ADMITTED, errors
 from orchestrator.transports.openai_door import OpenAi, router
 from orchestrator.transports.refusals import Refusal
 from orchestrator.transports.routes import Doors
@@ -35,7 +36,7 @@ def register(app: FastAPI, doors: Doors) -> None:
     if openai is None:
         return
     models = _models(openai)
-    routes = router(doors.entrance)
+    routes = router(doors.entrance, answers=errors(*ADMITTED, 404, 503))
 
     @routes.get("/v1/models", summary="Lists the models.")
     async def listed() -> ModelList:

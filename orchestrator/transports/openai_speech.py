@@ -13,9 +13,10 @@ from modalities.text.sentences import SentenceStream, speakable
 from orchestrator.errors import WireError
 from orchestrator.scheduling.work import Speak, SpeechPiece
 from orchestrator.transports.chat_answer import encode
+from orchestrator.transports.description import BYTES, SENT_EVENT, gives
 from orchestrator.transports.errand import Errand
 from orchestrator.transports.media import MEDIA_TYPES, SoundWriter, SpeechFormat
-from orchestrator.transports.openai_door import SPEAK_WITHIN_US, Body, OpenAi, principal_of, router
+from orchestrator.transports.openai_door import SPEAK_WITHIN_US, Body, OpenAi, router
 from orchestrator.transports.routes import Doors
 from orchestrator.transports.streamed import EventStream, Streamed, attended, begun
 
@@ -54,7 +55,7 @@ class SpeechRoutes:
         if not sentences:
             raise WireError("invalid_value", "There is nothing to say in 'input'.", "input")
         with ExitStack() as held:
-            errand = held.enter_context(self._openai.errands.open(principal_of(request)))
+            errand = held.enter_context(self._openai.errand(request))
             errand.book()
             pieces = self._spoken(errand, sentences, body)
             if body.stream_format == "sse":
@@ -84,7 +85,16 @@ def register(app: FastAPI, doors: Doors) -> None:
         return
     routes = router(doors.entrance)
     handlers = SpeechRoutes(doors.openai)
-    routes.add_api_route("/v1/audio/speech", handlers.speech, methods=["POST"], response_class=Response)
+    routes.add_api_route(
+        "/v1/audio/speech",
+        handlers.speech,
+        methods=["POST"],
+        response_class=Response,
+        responses=gives(
+            "The file, while it is being spoken; with `stream_format` `sse` events that hold it in base64.",
+            {**dict.fromkeys(MEDIA_TYPES.values(), BYTES), "text/event-stream": SENT_EVENT},
+        ),
+    )
     app.include_router(routes)
 
 

@@ -3,6 +3,7 @@
 import time
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
+from functools import partial as partial_
 from typing import Literal, Protocol
 
 import msgspec
@@ -23,7 +24,19 @@ from orchestrator.sessions.links import SessionDirectory, SessionPort, SessionRe
 from orchestrator.transports import partial, rejoining, sessions_http
 from orchestrator.transports.auth import MAX_INITIAL_BYTES
 from orchestrator.transports.border import MAX_BODY_BYTES
+from orchestrator.transports.description import (
+    ADMITTED,
+    NEEDS_NO_KEY,
+    OF_A_BODY,
+    TEXT,
+    an_object,
+    errors,
+    gives,
+    reads,
+    takes,
+)
 from orchestrator.transports.entrance import Entrance
+from orchestrator.transports.known_first import known_first
 from orchestrator.transports.openai_door import OpenAi
 from orchestrator.transports.proxies import Proxies
 from orchestrator.transports.refusals import NO_CACHE, Refusal, ShuttingDown
@@ -167,7 +180,8 @@ class Routes:
     async def client_secrets(self, request: Request, body: SecretRequest | None = None) -> Response:
         """Makes an ephemeral key that carries a part of a session."""
         asked = body or SecretRequest()
-        principal = self._doors.entrance.admit_new(request.headers)
+        entrance = self._doors.entrance
+        principal = entrance.admit(request.headers)
         if principal.temporary:
             raise Refusal(
                 403, "insufficient_permissions", "A client secret cannot make client secrets; use an API key."
@@ -182,7 +196,8 @@ class Routes:
         effective = update.initial(ids.random_id("sess"), None, expires_at, self._doors.defaults, initial)
         lifetime_s = asked.expires_after.seconds
         uses = asked.chorale.uses or 0
-        secret = self._doors.entrance.make_secret(principal, initial, lifetime_s, uses)
+        with entrance.telling(principal.tenant, "secret"), entrance.beginning(principal):
+            secret = entrance.make_secret(principal, initial, lifetime_s, uses)
         answer = {"value": secret.value, "expires_at": now_s + lifetime_s, "session": as_shown(effective)}
         return Response(msgspec.json.encode(answer), media_type="application/json", headers=NO_CACHE)
 
@@ -199,9 +214,10 @@ class Routes:
         asked = principal.request(model, initial, request.headers.get("traceparent"))
         with logs.bind(tenant=principal.tenant):
             if back is not None:
+                entrance.check_again(principal)
                 call_id, answer = await self._doors.calls.answer(offer, asked, back)
             else:
-                with entrance.beginning(principal):
+                with entrance.telling(principal.tenant, "call"), entrance.beginning(principal):
                     call_id, answer = await self._doors.calls.answer(offer, asked)
         headers = {"Location": f"{CALLS}/{call_id}", **NO_CACHE}
         if back is None and (opened := self._doors.calls.session_of(call_id)) is not None:
@@ -253,14 +269,56 @@ class Routes:
 def register(app: FastAPI, doors: Doors) -> None:
     """Adds the routes of this file, as each door's file does for its own."""
     routes = Routes(doors)
-    app.add_api_route("/v1/realtime", routes.realtime, methods=READ)
-    app.add_api_route("/v1/realtime/client_secrets", routes.client_secrets, methods=["POST"])
-    app.add_api_route(CALLS, routes.calls, methods=["POST"])
-    app.add_api_route(CALLS + "/{call_id}/hangup", routes.hang_up, methods=["POST"])
-    app.add_api_route("/healthz", routes.healthz, methods=["GET", "HEAD"])
-    app.add_api_route("/readyz", routes.readyz, methods=["GET", "HEAD"])
+    add = partial_(app.add_api_route, response_class=Response)
+    open_ = partial_(add, methods=READ, openapi_extra=NEEDS_NO_KEY)
+    open_("/v1/realtime", routes.realtime, status_code=426, responses=errors(403, 421, 426))
+    of_json = known_first(doors.entrance)
+    of_json.add_api_route(
+        "/v1/realtime/client_secrets",
+        routes.client_secrets,
+        methods=["POST"],
+        response_class=Response,
+        responses=gives(
+            "The secret.",
+            {"application/json": an_object(value="string", expires_at="integer", session="object")},
+        )
+        | errors(*OF_A_BODY, *ADMITTED, 503),
+    )
+    app.include_router(of_json)
+    add(
+        CALLS,
+        routes.calls,
+        methods=["POST"],
+        status_code=201,
+        responses=gives("The answer; `Location` is the call.", 201, {"application/sdp": TEXT})
+        | errors(*OF_A_BODY, *ADMITTED, 404, 503),
+        openapi_extra=takes(
+            {
+                "application/sdp": TEXT,
+                "multipart/form-data": {
+                    "type": "object",
+                    "required": ["sdp"],
+                    "properties": {"sdp": TEXT, "session": TEXT},
+                },
+            }
+        )
+        | reads(("model", "session_id", "after"), (rejoining.SECRET_HEADER,)),
+    )
+    add(
+        CALLS + "/{call_id}/hangup",
+        routes.hang_up,
+        methods=["POST"],
+        responses=gives("The call has ended.") | errors(*ADMITTED, 404),
+    )
+    health = gives("The process runs.", {"application/json": an_object(status="string")})
+    open_("/healthz", routes.healthz, responses=health | errors(421))
+    condition = an_object(ready="boolean", draining="boolean", service="object", workers={"type": "array"})
+    ready = gives("A new session would be served.", {"application/json": condition})
+    unready = gives("It would not.", 503, {"application/json": condition})
+    open_("/readyz", routes.readyz, responses=ready | unready | errors(421))
     if doors.metrics is not None:
-        app.add_api_route("/metrics", routes.metrics, methods=READ)
+        told = gives("What Prometheus reads.", {"text/plain": TEXT}) | errors(*ADMITTED)
+        add("/metrics", routes.metrics, methods=READ, responses=told)
     app.add_api_websocket_route("/v1/realtime", doors.websocket.serve)
     if doors.events is not None:
         sessions_http.register(app, doors.events)

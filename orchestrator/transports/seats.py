@@ -21,8 +21,10 @@ class Seats:
 
     def take(self, tenant: str) -> None:
         """Takes a place. Raises `Overloaded`."""
-        if len(self) >= self._most or self._taken[tenant] >= self._most_of_a_tenant:
+        if len(self) >= self._most:
             raise Overloaded(self._what, RETRY_S)
+        if self._taken.get(tenant, 0) >= self._most_of_a_tenant:
+            raise Overloaded(f"{self._what} for this key's tenant", RETRY_S, is_tenant=True)
         self._taken[tenant] += 1
 
     def leave(self, tenant: str) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import functools
 import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,18 +12,34 @@ from fastapi import FastAPI, Request
 from pydantic import BaseModel
 from starlette.responses import JSONResponse, Response
 
+from orchestrator.clock import US_PER_S
 from orchestrator.errors import Overloaded, SessionClosed, WireError
 from orchestrator.observability import logs
 from orchestrator.sessions.links import LinkKind, SessionDirectory, SessionPort
 from orchestrator.transports import partial, rejoining
 from orchestrator.transports.auth import Principal, credential
 from orchestrator.transports.border import BODY_LIMIT
+from orchestrator.transports.description import (
+    ADMITTED,
+    ANY_OBJECT,
+    OF_A_BODY,
+    SECRET_SUFFICES,
+    SENT_EVENT,
+    an_object,
+    errors,
+    gives,
+    reads,
+    takes,
+)
 from orchestrator.transports.entrance import Entrance
+from orchestrator.transports.fitting import view_fitting
+from orchestrator.transports.known_first import known_first
+from orchestrator.transports.pace import Paces, Rate
 from orchestrator.transports.refusals import NO_CACHE
-from orchestrator.transports.sse_link import EventStream, SseLink, StreamSettings
+from orchestrator.transports.sse_link import MAX_SENT_BYTES, EventStream, SseLink, StreamSettings
 from orchestrator.wire import codec, limits, server
 from orchestrator.wire.client import AppendAudio
-from orchestrator.wire.session import as_shown
+from orchestrator.wire.session import Session, as_shown
 
 log = logging.getLogger(__name__)
 
@@ -66,7 +83,8 @@ class Stream:
 
 
 class EventsDoor:
-    """Lets readers of server-sent events into sessions: at most `max_links` at one time."""
+    """Lets readers of server-sent events into sessions: at most `max_links` at one time. Requests may speak to one
+    session at this `rate`; None is no bound."""
 
     def __init__(
         self,
@@ -74,12 +92,16 @@ class EventsDoor:
         entrance: Entrance,
         max_links: int,
         settings: StreamSettings | None = None,
+        rate: Rate | None = None,
     ) -> None:
         self.directory = directory
         self.entrance = entrance
+        self.paces = Paces(rate)
         self._max_links = max_links
         self._settings = settings or StreamSettings()
         self._streams: dict[str, Stream] = {}
+        self._refused = 0
+        self._too_many_told = 0
         self._empty = asyncio.Event()
         self._empty.set()
 
@@ -88,10 +110,16 @@ class EventsDoor:
         """How many streams are open or about to be."""
         return len(self._streams)
 
+    @property
+    def refused(self) -> int:
+        """How many streams were answered with 503 or 429 since the start, for want of room."""
+        return self._refused
+
     def told(self) -> tuple[int, int, int]:
-        """Returns the private messages that wait on all streams: how many, and their bytes; none is ever dropped."""
+        """Returns the private messages that wait on all streams: how many, and their bytes; and how many streams have
+        been closed since the start for more than that."""
         sizes = [one.link.told for one in self._streams.values()]
-        return sum(count for count, _ in sizes), sum(size for _, size in sizes), 0
+        return sum(count for count, _ in sizes), sum(size for _, size in sizes), self._too_many_told
 
     def close(self, code: int, reason: str) -> None:
         """Ends every stream, after what it has yet to send."""
@@ -112,13 +140,12 @@ class EventsDoor:
     @contextlib.contextmanager
     def _hold(self, link: SseLink, session: SessionPort, principal: Principal | None) -> Iterator[None]:
         """Raises `Overloaded`."""
-        if self.links >= self._max_links:
-            raise Overloaded("too many connections are open", _RETRY_AFTER_S)
-        if sum(one.session_id == session.id for one in self._streams.values()) >= MOST_OF_A_SESSION:
-            raise Overloaded("too many streams of this session are open", _RETRY_AFTER_S, is_tenant=True)
         with contextlib.ExitStack() as place:
-            if principal is not None:
-                place.enter_context(self.entrance.link(principal)).close = link.close
+            tenant = "" if principal is None else principal.tenant
+            with self.entrance.telling(tenant, "link", self.count_refused):
+                self._check_room(session)
+                if principal is not None:
+                    place.enter_context(self.entrance.link(principal)).close = link.close
             place.enter_context(logs.bind(session=session.id, link=link.id))
             self._streams[link.id] = Stream(link, session.id)
             self._empty.clear()
@@ -126,10 +153,21 @@ class EventsDoor:
             try:
                 yield
             finally:
+                self._too_many_told += link.was_told_too_much
                 del self._streams[link.id]
                 if not self._streams:
                     self._empty.set()
                 log.info("link closed")
+
+    def _check_room(self, session: SessionPort) -> None:
+        """Raises `Overloaded`."""
+        if self.links >= self._max_links:
+            raise Overloaded("too many connections are open", _RETRY_AFTER_S)
+        if sum(one.session_id == session.id for one in self._streams.values()) >= MOST_OF_A_SESSION:
+            raise Overloaded("too many streams of this session are open", _RETRY_AFTER_S, is_tenant=True)
+
+    def count_refused(self) -> None:
+        self._refused += 1
 
 
 class SessionRoutes:
@@ -147,14 +185,18 @@ class SessionRoutes:
         own = None if asked.session is None else partial.encoded(asked.session)
         initial = partial.overlay(principal.initial, own)
         opening = principal.request(partial.model(asked.model), initial, request.headers.get("traceparent"))
-        with logs.bind(tenant=principal.tenant), self._entrance.beginning(principal):
+        with (
+            logs.bind(tenant=principal.tenant),
+            self._entrance.telling(principal.tenant, "session", self._door.count_refused),
+            self._entrance.beginning(principal),
+        ):
             session = self._directory.open(opening, LinkKind.EVENTS)
         view = session.view
         answer = {
             "id": session.id,
             "secret": session.secret,
             "expires_at": view.expires_at,
-            "session": as_shown(view),
+            "session": _shown(view),
         }
         headers = {"Location": f"{SESSIONS}/{session.id}", **rejoining.handed_over(session), **NO_CACHE}
         return Response(msgspec.json.encode(answer), 201, headers, media_type="application/json")
@@ -162,7 +204,7 @@ class SessionRoutes:
     async def show(self, request: Request, session_id: str) -> Response:
         """Shows the session as it is now, and the number of its newest event."""
         session, _ = self._find(request, session_id)
-        answer = {"id": session.id, "last": session.last, "session": as_shown(session.view)}
+        answer = {"id": session.id, "last": session.last, "session": _shown(session.view)}
         return Response(msgspec.json.encode(answer), headers=NO_CACHE, media_type="application/json")
 
     async def end(self, request: Request, session_id: str) -> Response:
@@ -173,15 +215,19 @@ class SessionRoutes:
 
     async def say(self, request: Request, session_id: str) -> Response:
         """Takes one client event or a list of them. Each is handled before the next; the first that is refused is
-        answered, and none after it is looked at."""
+        answered, and none after it is looked at. Raises `Overloaded` where the session was sent too much before."""
         session, _ = self._find(request, session_id)
+        paces = self._door.paces
+        paces.check(session, _now_us())  # before anything more is read
         request.scope[BODY_LIMIT] = MAX_EVENTS_BYTES
-        events = _events(await request.body())
+        body = await request.body()
+        events = _events(body)
+        paces.take(session, len(events), len(body), _now_us())
         for accepted, data in enumerate(events):
             refused = await _perform(session, data)
             if refused is not None:
-                body = {"error": msgspec.to_builtins(refused), "accepted": accepted}
-                return JSONResponse(body, _STATUS.get(refused.type, 500), NO_CACHE)
+                told = {"error": msgspec.to_builtins(refused), "accepted": accepted}
+                return JSONResponse(told, _STATUS.get(refused.type, 500), NO_CACHE)
         return JSONResponse({"accepted": len(events), "last": session.last}, 202, NO_CACHE)
 
     async def listen(self, request: Request, session_id: str) -> Response:
@@ -215,11 +261,65 @@ def register(app: FastAPI, door: EventsDoor) -> None:
     """Adds the routes of this file."""
     routes = SessionRoutes(door)
     one = SESSIONS + "/{session_id}"
-    app.add_api_route(SESSIONS, routes.open, methods=["POST"])
-    app.add_api_route(one, routes.show, methods=["GET"])
-    app.add_api_route(one, routes.end, methods=["DELETE"])
-    app.add_api_route(one + "/events", routes.listen, methods=["GET"])
-    app.add_api_route(one + "/events", routes.say, methods=["POST"])
+    add = functools.partial(app.add_api_route, response_class=Response)
+    opened = an_object(id="string", secret="string", expires_at="integer", session="object")
+    of_json = known_first(door.entrance)
+    of_json.add_api_route(
+        SESSIONS,
+        routes.open,
+        methods=["POST"],
+        response_class=Response,
+        status_code=201,
+        responses=gives("The session; `Location` is where it is.", 201, {"application/json": opened})
+        | errors(*OF_A_BODY, *ADMITTED, 503),
+    )
+    app.include_router(of_json)
+    with_secret = reads(headers=(rejoining.SECRET_HEADER,))
+    shown = an_object(id="string", last="integer", session="object")
+    add(
+        one,
+        routes.show,
+        methods=["GET"],
+        responses=gives("The session.", {"application/json": shown}) | errors(*ADMITTED, 404),
+        openapi_extra=with_secret,
+    )
+    ended = gives("The session has ended.", 204) | errors(*ADMITTED, 404)
+    add(one, routes.end, methods=["DELETE"], status_code=204, responses=ended, openapi_extra=with_secret)
+    add(
+        one + "/events",
+        routes.listen,
+        methods=["GET"],
+        responses=gives("Its events as they come.", {"text/event-stream": SENT_EVENT})
+        | gives("It is there no more: come no more.", 204)
+        | errors(400, *ADMITTED, 404, 503),
+        openapi_extra=reads(("after", "sound"), (rejoining.SECRET_HEADER, "Last-Event-ID")) | SECRET_SUFFICES,
+    )
+    add(
+        one + "/events",
+        routes.say,
+        methods=["POST"],
+        status_code=202,
+        responses=gives(
+            "All were taken.", 202, {"application/json": an_object(accepted="integer", last="integer")}
+        )
+        | errors(*OF_A_BODY, *ADMITTED, 404, 503),
+        openapi_extra=takes(
+            {
+                "application/json": {
+                    "anyOf": [ANY_OBJECT, {"type": "array", "items": ANY_OBJECT, "maxItems": MAX_EVENTS}]
+                }
+            }
+        )
+        | with_secret,
+    )
+
+
+def _shown(view: Session) -> msgspec.Raw:
+    return msgspec.Raw(view_fitting(msgspec.json.encode(as_shown(view)), MAX_SENT_BYTES))
+
+
+def _now_us() -> int:
+    return int(asyncio.get_running_loop().time() * US_PER_S)
 
 
 def _events(body: bytes) -> list[bytes]:

@@ -1,6 +1,7 @@
 """A stream of server-sent events as its session sees it, and the response that it is."""
 
 import asyncio
+import math
 import random
 from collections.abc import AsyncGenerator
 from contextlib import AbstractContextManager
@@ -10,14 +11,17 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from orchestrator.ids import event_tag, random_id
-from orchestrator.sessions.links import LinkKind, LogEntry, LoggedAudio, Playout, SessionPort
+from orchestrator.sessions.links import LinkKind, LogEntry, LoggedAudio, LoggedEvent, Playout, SessionPort
 from orchestrator.transports.fitting import fitting
-from orchestrator.transports.outbox import FELL_BEHIND, Closing, Outbox, Told
+from orchestrator.transports.outbox import FELL_BEHIND, TOO_MANY_TOLD, Closing, Outbox, Told
 from orchestrator.transports.outlet import Outlet
 from orchestrator.transports.sse import HEARTBEAT, beginning, frame
 
-MAX_SENT_BYTES = 2**20 - 1
-"""As over WebSocket."""
+MAX_SENT_BYTES = 2**20 - 1_024
+"""Of one event; with its type and number around it a frame stays below 1 MiB."""
+
+CLOSE_WITHIN_S = 5.0
+"""How long a stream that is to end may take to send what comes before its end."""
 
 _ENTRIES_AT_ONCE = 64
 _BYTES_AT_ONCE = 65_536
@@ -52,6 +56,9 @@ class SseLink:
         self._outlet = Outlet(session.read)
         self._more = asyncio.Event()
         self._cursor = 0
+        self._ends_by_s = math.inf
+        self.was_told_too_much = False
+        """Whether it is ended for more private messages than may wait."""
 
     @property
     def id(self) -> str:
@@ -75,10 +82,13 @@ class SseLink:
 
     def tell(self, data: bytes) -> None:
         self._outbox.tell(data)
+        self._hurry()
+        self.was_told_too_much |= self._outbox.closing is TOO_MANY_TOLD
         self._more.set()
 
     def close(self, code: int, reason: str) -> None:
         self._outbox.close(Closing(code, reason))
+        self._hurry()
         self._more.set()
 
     def start(self, cursor: int) -> None:
@@ -92,13 +102,19 @@ class SseLink:
         for so long."""
         retry_ms = self._settings.retry_ms
         yield beginning(retry_ms + random.randrange(retry_ms // 2 + 1), self._tag, self._cursor)
+        loop = asyncio.get_running_loop()
+        said_s = loop.time()
         while True:
             try:
-                async with asyncio.timeout(self._settings.heartbeat_s):  # wait_for can swallow a cancellation
-                    await self._more.wait()
+                # By when something was said last: what is not sent here (sound) wakes the stream as well.
+                async with asyncio.timeout_at(said_s + self._settings.heartbeat_s):
+                    await self._more.wait()  # wait_for can swallow a cancellation
             except TimeoutError:
                 yield HEARTBEAT
+                said_s = loop.time()
                 continue
+            if loop.time() > self._ends_by_s:
+                return  # a reader who takes so long comes back for the rest, if he may
             self._more.clear()
             batch = self._batch()
             frames = [
@@ -106,9 +122,15 @@ class SseLink:
             ]
             if frames:
                 yield b"".join(frames)
+                said_s = loop.time()
             if batch and isinstance(batch[-1], Closing):
                 return
             await asyncio.sleep(0)
+
+    def _hurry(self) -> None:
+        """Bounds the time that a stream which is to end may still take."""
+        if self._outbox.closing is not None and self._ends_by_s == math.inf:
+            self._ends_by_s = asyncio.get_running_loop().time() + CLOSE_WITHIN_S
 
     def _batch(self) -> list[LogEntry | Told | Closing]:
         try:
@@ -123,7 +145,8 @@ class SseLink:
         if isinstance(entry, LoggedAudio):
             encoded = self._outlet.encode(entry) if self._with_sound else []
         else:
-            encoded = [fitting(entry.data, MAX_SENT_BYTES)]
+            data = entry.shown(self.kind) if isinstance(entry, LoggedEvent) else entry.data
+            encoded = [fitting(data, MAX_SENT_BYTES)]
         return [frame(data, self._tag) for data in encoded]
 
 

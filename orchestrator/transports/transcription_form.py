@@ -23,7 +23,7 @@ Format = Literal["json", "text", "srt", "verbose_json", "vtt"]
 _FORMATS = ("json", "text", "srt", "verbose_json", "vtt")
 _GRANULARITIES = "timestamp_granularities[]"
 
-FORM = {
+TAKEN = {
     "requestBody": {
         "required": True,
         "content": {
@@ -38,7 +38,12 @@ FORM = {
                         "prompt": {"type": "string", "maxLength": LONGEST_PROMPT},
                         "response_format": {"type": "string", "enum": list(_FORMATS), "default": "json"},
                         "stream": {"type": "boolean", "default": False},
-                        "temperature": {"type": "number", "description": "Has no effect."},
+                        "temperature": {
+                            "type": "number",
+                            "minimum": 0,
+                            "maximum": 1,
+                            "description": "Has no effect.",
+                        },
                         _GRANULARITIES: {
                             "type": "array",
                             "items": {"type": "string", "enum": ["word", "segment"]},
@@ -64,13 +69,13 @@ class Wanted:
     segments: bool = True
 
 
-async def asked_of(request: Request) -> tuple[Wanted, BinaryIO]:
+async def asked_of(request: Request, most_bytes: int) -> tuple[Wanted, BinaryIO]:
     """Returns what is asked for, and the file that it is asked of, at its beginning. Raises `WireError`, `Refusal`
-    (415)."""
+    (413: the file is larger than `most_bytes`; 415)."""
     form = await _read_form(request)
     with ExitStack() as unread:
         unread.callback(_close_files, form)
-        asked = wanted_of(form), _file(form)
+        asked = wanted_of(form), _file(form, most_bytes)
         unread.pop_all()
     return asked
 
@@ -100,10 +105,12 @@ async def _chunks(request: Request) -> AsyncGenerator[bytes, None]:
         yield chunk
 
 
-def _file(form: FormData) -> BinaryIO:
+def _file(form: FormData, most_bytes: int) -> BinaryIO:
     file = form.get("file")
     if not isinstance(file, UploadFile):
         raise WireError("missing_required_parameter", "Missing required parameter: 'file'.", "file")
+    if (file.size or 0) > most_bytes:
+        raise Refusal(413, "request_too_large", f"The file is larger than {most_bytes} bytes.", "file")
     return file.file
 
 
@@ -129,6 +136,8 @@ def wanted_of(form: Mapping[str, object]) -> Wanted:
     prompt = _field(form, "prompt")
     if prompt is not None and len(prompt) > LONGEST_PROMPT:
         raise WireError("invalid_value", f"'prompt' has {LONGEST_PROMPT} characters at most.", "prompt")
+    if not _is_share(_field(form, "temperature") or "0"):
+        raise WireError("invalid_value", "'temperature' is a number from 0 to 1.", "temperature")
     if _list(form, "include"):
         raise unsupported("include", "Transcripts come without log probabilities.")
     granularities = _list(form, "timestamp_granularities")
@@ -157,6 +166,13 @@ def _list(form: Mapping[str, object], name: str) -> list[str]:
     for written in (name, f"{name}[]"):
         values += form.getlist(written) if isinstance(form, FormData) else [form.get(written)]
     return [value for value in values if isinstance(value, str)]
+
+
+def _is_share(written: str) -> bool:
+    try:
+        return 0 <= float(written) <= 1
+    except ValueError:
+        return False
 
 
 def _flag(form: Mapping[str, object], name: str) -> bool:

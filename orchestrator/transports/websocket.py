@@ -16,7 +16,6 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from orchestrator.clock import US_PER_S, seconds
 from orchestrator.errors import ChoraleError, Overloaded, SessionClosed, WireError
 from orchestrator.observability import logs
-from orchestrator.observability.refusal_lines import RefusalLines
 from orchestrator.sessions.links import LinkKind, SessionDirectory, SessionPort
 from orchestrator.transports import partial, rejoining
 from orchestrator.transports.auth import SELECTED_SUBPROTOCOL, Principal, offered_subprotocols
@@ -24,7 +23,7 @@ from orchestrator.transports.entrance import Entrance, Inside
 from orchestrator.transports.inlet import SLICE_BYTES, Inlet
 from orchestrator.transports.outbox import TOO_MANY_TOLD, Closing
 from orchestrator.transports.pace import TOO_FAST, Pace, Rate
-from orchestrator.transports.refusals import ShuttingDown, refuse
+from orchestrator.transports.refusals import refuse
 from orchestrator.transports.server import connection_of
 from orchestrator.transports.websocket_link import WebSocketLink
 from orchestrator.wire import codec
@@ -60,12 +59,14 @@ _RETRY_AFTER_S = 5.0
 @dataclass(frozen=True, slots=True)
 class Joined:
     """The session that a link joins. `opened`: it was made for this link and ends if the link never comes about.
-    `after`: the number of the last event that its client has."""
+    `after`: the number of the last event that its client has. `principal`: who opened it, for the use that comes back
+    where the link never comes about."""
 
     session: SessionPort
     kind: LinkKind
     opened: bool
     after: int | None = None
+    principal: Principal | None = None
 
 
 class WebSocketDoor:
@@ -82,7 +83,6 @@ class WebSocketDoor:
         self._links: dict[str, WebSocketLink] = {}
         self._refused = 0
         self._too_many_told = 0
-        self._refusals = RefusalLines(log)
         self._empty = asyncio.Event()
         self._empty.set()
 
@@ -93,7 +93,8 @@ class WebSocketDoor:
 
     @property
     def refused(self) -> int:
-        """How many upgrades were answered with 503 or 429 since the start: too many links or sessions, or it drains."""
+        """How many were not let in since the start that would be at another time: too many links or sessions, of all or
+        of a tenant, or it drains."""
         return self._refused
 
     def told(self) -> tuple[int, int, int]:
@@ -113,15 +114,14 @@ class WebSocketDoor:
 
     async def serve(self, websocket: WebSocket) -> None:
         """Handles one connection from upgrade to end. Whatever is refused is refused before the upgrade, as HTTP."""
-        tenant = ""
         with contextlib.ExitStack() as place:
             try:
                 principal = self._admit(websocket)
-                tenant = principal.tenant
-                inside = place.enter_context(self._entrance.link(principal))
-                joined = self._enter(websocket, principal)
+                with self._entrance.telling(principal.tenant, "link", self._count_refused):
+                    self._check_room()
+                    inside = place.enter_context(self._entrance.link(principal))
+                    joined = self._enter(websocket, principal)
             except ChoraleError as error:
-                self._note_refused(error, tenant)
                 await websocket.send_denial_response(refuse(error))
                 return
             await self._hold(websocket, principal, inside, joined)
@@ -140,24 +140,20 @@ class WebSocketDoor:
             if not self._links:
                 self._empty.set()
 
-    def _note_refused(self, error: ChoraleError, tenant: str) -> None:
-        """Counts and tells of who would be let in at another time; who never is, is no loss."""
-        if isinstance(error, Overloaded | ShuttingDown):
-            self._refused += 1
-            retry_after_s = error.retry_after_s if isinstance(error, Overloaded) else _RETRY_AFTER_S
-            reason = error.wire_code or error.code if isinstance(error, ShuttingDown) else error.code
-            now = seconds(asyncio.get_running_loop().time())
-            self._refusals.note(tenant, "link", reason, now, retry_after_s)
+    def _count_refused(self) -> None:
+        self._refused += 1
 
     def _admit(self, websocket: WebSocket) -> Principal:
         """Checks who asks. Raises `ChoraleError`."""
         headers = websocket.headers
         self._entrance.check_host(headers)
         self._entrance.check_page(headers)
-        principal = self._entrance.admit(headers)
+        return self._entrance.admit(headers)
+
+    def _check_room(self) -> None:
+        """Raises `Overloaded`."""
         if self.links >= self._max_links:
             raise Overloaded("too many connections are open", _RETRY_AFTER_S)
-        return principal
 
     def _enter(self, websocket: WebSocket, principal: Principal) -> Joined:
         """Finds or opens the session. Raises `ChoraleError`."""
@@ -174,7 +170,7 @@ class WebSocketDoor:
         model, traceparent = partial.model(query.get("model")), headers.get("traceparent")
         with self._entrance.beginning(principal):
             session = self._directory.open(principal.request(model, initial, traceparent), LinkKind.WEBSOCKET)
-        return Joined(session, LinkKind.WEBSOCKET, opened=True)
+        return Joined(session, LinkKind.WEBSOCKET, opened=True, principal=principal)
 
     async def _join(self, websocket: WebSocket, link: WebSocketLink, joined: Joined) -> None:
         """Upgrades, attaches, serves, detaches. On every path the session is let go."""
@@ -201,6 +197,8 @@ class WebSocketDoor:
                 session.detach(link.id)
             elif joined.opened:
                 self._directory.end(session, "its client never joined")
+                if joined.principal is not None:
+                    self._entrance.gate.give_back(joined.principal)
         if closing is not None:
             reason = closing.reason.encode()[:_MAX_REASON_BYTES].decode(errors="ignore")
             await _close(websocket, closing.code, reason)

@@ -16,6 +16,9 @@ which they join."""
 _ANY_OBJECT = {"type": "object"}
 """The least that a tool's parameters may be."""
 
+_LONGEST_CHARACTER = 6
+"""Bytes of one in JSON: ``\\u0000``."""
+
 Container = dict[str, Any]
 
 
@@ -23,7 +26,7 @@ def shortened(data: bytes, limit_bytes: int) -> bytes | None:
     """Returns the event in at most `limit_bytes`: the same type, ids, order and names, its longest words and tool
     parameters cut, its sound left out; None where that is not enough. The longest go first."""
     event = msgspec.json.decode(data)
-    excess = len(data) - limit_bytes
+    excess = len(msgspec.json.encode(event)) - limit_bytes  # `data` may be written less tightly
     for size, container, name in sorted(_leaves(event), key=lambda leaf: -leaf[0]):
         if excess <= 0:
             break
@@ -49,11 +52,22 @@ def _cut(container: Container, name: str, excess: int) -> int:
     """Cuts one leaf by what is too much, if that can be; returns its size then."""
     value = container[name]
     if isinstance(value, str) and name in _WORDS:
-        # No character takes less than a byte, so this takes away enough.
-        container[name] = value[: max(0, len(value) - excess)]
+        container[name] = _beginning(value, len(msgspec.json.encode(value)) - excess)
     elif name == "audio":
         del container[name]
         return 0
     else:
         container[name] = _ANY_OBJECT
     return len(msgspec.json.encode(container[name]))
+
+
+def _beginning(text: str, limit_bytes: int) -> str:
+    """Returns as much of a text as takes `limit_bytes` in JSON with its quotes, to the character; "" where that is
+    none."""
+    written = msgspec.json.encode(text)[: max(0, limit_bytes - 1)]
+    for stop in range(len(written), max(1, len(written) - _LONGEST_CHARACTER), -1):
+        try:
+            return msgspec.json.decode(written[:stop] + b'"', type=str)
+        except msgspec.DecodeError:
+            continue  # in the middle of a character
+    return ""

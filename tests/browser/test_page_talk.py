@@ -163,11 +163,13 @@ def test_hanging_up_gives_everything_back(stand_in: StandIn, still: Path) -> Non
 
 
 def test_leaving_the_page_ends_the_call(stand_in: StandIn, still: Path) -> None:
-    """A closed or reloaded tab frees its place at once, not when a time-out finds it."""
+    """A tab that is closed, or goes elsewhere, ends its call at once, not when a time-out finds it. Its session is not
+    ended: nobody knows whether the page is about to be back."""
     with chromium(microphone=still) as page:
         call(page, stand_in)
-        page.open(stand_in.address)
+        page.driver.get("about:blank")
         page.wait_for(lambda: stand_in.calls == 0, "the server to hear of it")
+        assert stand_in.hung_up == []
 
 
 def test_voice_after_writing_is_a_new_session_and_said_so(stand_in: StandIn, still: Path) -> None:

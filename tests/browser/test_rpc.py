@@ -1,6 +1,8 @@
 """A real browser calls the service from a page of another origin: gRPC-Web by hand, and Connect as plain JSON."""
 
 import asyncio
+import base64
+import json
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -8,7 +10,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from orchestrator.wire.client import CommitAudio
+from orchestrator.wire.client import CancelResponse, CommitAudio, TruncateItem
 from tests.browser.chromium import chromium
 from tests.transports.fake_sessions import FakeSession
 from tests.transports.running import House, Running, build, serving
@@ -31,7 +33,7 @@ const field = (number, value) => {
   const bytes = text.encode(value);
   return [number << 3 | 2, bytes.length, ...bytes];
 };
-const message = [...field(1, id), ...field(2, secret), 3 << 3, after];
+const message = [...field(1, id), ...field(2, secret), 3 << 3, after, 4 << 3, 1];
 const body = new Uint8Array([0, 0, 0, 0, message.length, ...message]);
 window.heard = [];
 window.stop = new AbortController();
@@ -83,8 +85,14 @@ function fields(bytes) {
       if (rest[0] & 128) {
         window.heard.push({ trailers: words.decode(frame) });
       } else {
-        const { 1: number = 0, 3: event } = fields(frame);
-        window.heard.push({ number, type: event && JSON.parse(words.decode(fields(event)[1])).type });
+        const { 1: number = 0, 3: event, 4: speech } = fields(frame);
+        const row = { number, type: event && JSON.parse(words.decode(fields(event)[1])).type };
+        if (speech) {
+          const { 1: data, 2: response } = fields(speech);
+          row.response = words.decode(response);
+          row.sound = data.reduce((sum, byte, at) => (sum + byte * (at % 251 + 1)) % 1_000_003, data.length);
+        }
+        window.heard.push(row);
       }
       rest = rest.slice(5 + size);
     }
@@ -182,6 +190,60 @@ def test_a_browser_talks_by_grpc_web_and_connect_from_a_page_of_another_origin()
         status, error = connect("Get", **named)
         assert (status, error["code"]) == (404, "not_found")
         assert [row for row in page.complaints() if "404" not in row] == []
+
+
+def test_a_browser_hears_a_reply_and_interrupts_it() -> None:
+    """Every byte of the sound in its place between the events, and what it sends meanwhile is handed in."""
+    with served() as server, chromium() as page:
+        page.open(f"http://localhost:{server.port}/healthz")
+        address = f"http://127.0.0.1:{server.port}"
+        _, opened = page.driver.execute_async_script(CONNECT, address, "Create", {})
+        named = {"sessionId": opened["sessionId"], "secret": opened["secret"]}
+        session = server.session
+        page.driver.execute_async_script(WATCH, address, named["sessionId"], named["secret"], 0)
+        sound = bytes(range(256)) * 150
+        for entry in ("response.created", "response.output_audio.done"):
+            server.do(session.emit, entry)
+            server.do(session.speak, sound)
+        page.wait_for(lambda: page.script("return window.heard.length") >= 6, "the reply")
+        calls = [
+            {"type": "response.cancel"},
+            {
+                "type": "conversation.item.truncate",
+                "item_id": "item_1",
+                "content_index": 0,
+                "audio_end_ms": 20,
+            },
+        ]
+        body = {
+            **named,
+            "events": [json.dumps(call) for call in calls],
+            "sound": base64.b64encode(sound).decode(),
+        }
+        status, reply = page.driver.execute_async_script(CONNECT, address, "Send", body)
+        assert (status, reply["accepted"]) == (200, 2), reply
+        assert [type(event) for event in session.submitted] == [CancelResponse, TruncateItem]
+        assert session.intake.position == len(sound) // 2 * 2 // 3  # at 16 kHz
+        server.do(session.emit, "response.done")
+        page.wait_for(lambda: page.script("return window.heard.length") >= 7, "its end")
+        rows = page.script("return window.heard")[2:]
+        told = sum_of(sound)
+        assert [(row["number"], row.get("type"), row.get("sound")) for row in rows] == [
+            (1, "response.created", None),
+            (2, None, told),
+            (3, "response.output_audio.done", None),
+            (4, None, told),
+            (5, "response.done", None),
+        ]
+        assert [row for row in page.complaints() if "favicon" not in row] == []
+
+
+def sum_of(data: bytes) -> int:
+    """Returns what the page makes of these bytes."""
+    total = len(data)
+    for at, byte in enumerate(data):
+        total = (total + byte * (at % 251 + 1)) % 1_000_003
+    return total
 
 
 def test_a_browser_that_leaves_the_page_lets_go_of_its_session() -> None:

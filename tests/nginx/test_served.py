@@ -25,17 +25,22 @@ pytestmark = pytest.mark.needs("nginx")
 BEHIND = {"CHORALE_SERVER__GRPC__PORT": "0", "CHORALE_SERVER__PROXIES": "[127.0.0.1]"}
 
 
-def behind(folder: Path, test: Callable[[Front], Awaitable[None]]) -> None:
+def behind(
+    folder: Path,
+    test: Callable[[Front], Awaitable[None]],
+    environment: dict[str, str] | None = None,
+    edit: Callable[[str], str] = str,
+) -> None:
     """Runs `test` with nginx before a server that is ready; the other one is not there."""
 
     async def main(application: Application, port: int) -> None:
         await readiness(port, lambda answer: answer.status_code == 200)
         assert application.grpc_port is not None
         here, nobody = Ports(port, application.grpc_port), Ports(free_port(), free_port())
-        async with nginx(folder, here, nobody) as front:
+        async with nginx(folder, here, nobody, edit=edit) as front:
             await test(front)
 
-    running(main, BEHIND)
+    running(main, {**BEHIND, **(environment or {})})
 
 
 async def replied(

@@ -99,6 +99,11 @@ def test_log_shows_what_people_said_at_debug_only(line_format: logs.Format) -> N
     ("text", "expected"),
     [
         (
+            "GET /v1/realtime%3Fsecret%3Dabc-_1",
+            f"GET /v1/realtime%3Fsecret%3D{BLOT}",
+        ),
+        ("GET /v1/models/%73%2Fsk-0123456789", f"GET /v1/models/%73%2F{BLOT}"),
+        (
             "GET /v1/realtime?session_id=s&secret=abc-_1&x=2",
             f"GET /v1/realtime?session_id=s&secret={BLOT}&x=2",
         ),

@@ -1,7 +1,11 @@
 """Recordings from before a rule was there replay as they were, whatever the server that replays them does today."""
 
+import gzip
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
+
+import pytest
 
 from orchestrator.clock import US_PER_S
 from orchestrator.recording.journal import Journal, read
@@ -16,7 +20,9 @@ from tests.recording.memory import MemoryTap
 from tests.sessions.talk import Listener, Talk
 
 TODAY = replace(SessionRules(), abandoned_us=3 * US_PER_S)
-BEFORE = replace(SessionRules(), gives_way=False, idles=False)
+BEFORE = replace(SessionRules(), gives_way=False, idles=False, returns=False, heeds=False)
+KEPT = sorted(Path(__file__).with_name("older").glob("*.jsonl.gz"))
+"""Written by the server that knew none of the rules from ``item_bytes`` on. Never to be made anew."""
 
 
 def recorded(play: Callable[[Talk], None], rules: SessionRules = BEFORE) -> bytes:
@@ -97,3 +103,18 @@ def test_rules_of_a_recording_are_off_where_it_does_not_know_them() -> None:
     """Off, and not as they are today; what it says stands."""
     assert recorded_rules({}, TODAY) == BEFORE
     assert recorded_rules(write_rules(TODAY), BEFORE) == TODAY
+
+
+@pytest.mark.parametrize("path", KEPT, ids=lambda path: path.name.partition(".")[0])
+def test_recording_that_an_older_server_wrote_replays_as_it_was(path: Path) -> None:
+    """To the last byte: of calls that were lost in the middle of an answer or came twice, of clients that went and came
+    back, and of wishes that were shown then and are heeded now."""
+    journal = read(gzip.decompress(path.read_bytes()), name=path.name)
+    replayed = replay(journal)
+    assert replayed.is_equal, replayed.differences
+    assert replay(journal, TODAY).is_equal
+
+
+def test_recordings_of_an_older_server_are_there() -> None:
+    """Seventeen of them."""
+    assert len(KEPT) == 17

@@ -27,10 +27,12 @@ class Collector:
         self.resource: dict[str, str] = {}
         self.changed = threading.Condition()
         self.requests = 0
+        self.bodies = bytearray()
 
     def take(self, path: str, body: bytes, headers: dict[str, str]) -> None:
         with self.changed:
             self.requests += 1
+            self.bodies += body
             self.headers = headers
             if path == "/v1/traces":
                 for part in ExportTraceServiceRequest.FromString(body).resource_spans:

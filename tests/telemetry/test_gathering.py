@@ -1,5 +1,7 @@
 """Jobs of a turn leave with its end; memory is bounded whatever comes."""
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -71,6 +73,8 @@ def test_gathering_keeps_nothing_of_a_request() -> None:
     for _ in range(3):
         one = job(session_id="http_1", turn=NO_TURN)
         assert gathering.job(one) == Bundle("http_1", NO_TURN, None, (one,), None)
+        traced = replace(one, remote=TraceParent(1, 2, True))
+        assert gathering.job(traced) == Bundle("http_1", NO_TURN, None, (traced,), traced.remote)
     assert gathering.turn(turn()).jobs == (job(),)
 
 

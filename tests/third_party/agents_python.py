@@ -6,9 +6,10 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-from agents import function_tool
+from agents import Agent, OpenAIChatCompletionsModel, Runner, function_tool, set_tracing_disabled
 from agents.realtime import RealtimeAgent, RealtimeRunner
 from agents.realtime.model_inputs import RealtimeModelSendRawMessage, RealtimeModelSendSessionUpdate
+from openai import AsyncOpenAI
 
 from tests.third_party.stage import LISTENS_S, STORY, TEXT, TOOL, Complaints, Stage, must, peak, play, until
 
@@ -197,6 +198,33 @@ async def odd(stage: Stage) -> str:
         return f"aside: {talk.written}"
 
 
+async def chat(stage: Stage) -> str:
+    """An agent without a session, over chat completions: its tool is called, whole and in a stream."""
+    calls: list[str] = []
+
+    @function_tool
+    def get_weather(city: str) -> str:
+        """Tells the weather of a city."""
+        calls.append(city)
+        return "sunny, 21 degrees"
+
+    set_tracing_disabled(True)
+    async with AsyncOpenAI(api_key="none", base_url=stage.url, max_retries=0) as client:
+        model = OpenAIChatCompletionsModel(model="chorale", openai_client=client)
+        agent = Agent(name="Ada", instructions="Be brief.", model=model, tools=[get_weather])
+        whole = await Runner.run(agent, TOOL)
+        stream = Runner.run_streamed(agent, TOOL)
+        written = "".join([event.data.delta async for event in stream.stream_events() if _is_text(event)])
+    must(calls == ["Paris", "Paris"], f"called with {calls}")
+    must("sunny" in whole.final_output, whole.final_output)
+    must(written == stream.final_output == whole.final_output, f"{written} / {stream.final_output}")
+    return f"{calls} / {written}"
+
+
+def _is_text(event: Any) -> bool:
+    return bool(event.type == "raw_response_event" and event.data.type == "response.output_text.delta")
+
+
 if __name__ == "__main__":
     scenarios = {
         "text": text,
@@ -205,5 +233,6 @@ if __name__ == "__main__":
         "interrupt": interrupt,
         "again": again,
         "odd": odd,
+        "chat": chat,
     }
     play(("openai-agents", "openai"), scenarios, Complaints())

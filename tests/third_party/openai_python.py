@@ -7,17 +7,22 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
-from openai import AsyncOpenAI, BadRequestError
+from openai import AsyncOpenAI
 
-from tests.third_party.stage import LISTENS_S, STORY, TEXT, TOOL, Complaints, Stage, must, peak, play
-
-WEATHER = {
-    "type": "function",
-    "name": "get_weather",
-    "description": "Tells the weather of a city.",
-    "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
-}
-HEARING = {"transcription": {"model": "gpt-4o-mini-transcribe", "language": "en"}}
+from tests.third_party import requests_python
+from tests.third_party.stage import (
+    HEARING,
+    LISTENS_S,
+    STORY,
+    TEXT,
+    TOOL,
+    WEATHER,
+    Complaints,
+    Stage,
+    must,
+    peak,
+    play,
+)
 
 
 @asynccontextmanager
@@ -159,6 +164,42 @@ async def again(stage: Stage) -> str:
         return f"{done.output[0].content[0].text}"
 
 
+async def resume(stage: Stage) -> str:
+    """The line is cut in a reply; the package connects again by itself, and is told where the session is."""
+    session: dict[str, str] = {}
+    came: list[int] = []
+
+    def back(event: Any) -> Any:
+        came.append(event.close_code)
+        return {
+            "extra_query": {"session_id": session["id"], "after": session["last"]},
+            "extra_headers": {"Chorale-Session-Secret": session["secret"]},
+        }
+
+    client = AsyncOpenAI(
+        api_key="none", base_url=stage.url, websocket_base_url=stage.url.replace("http", "ws")
+    )
+    connecting: Any = client.realtime.connect(model="chorale", on_reconnecting=back, initial_delay=0.05)
+    async with client, connecting as connection:
+        shown = connection._connection.response.headers  # as they came with the upgrade
+        session.update(id=shown["Chorale-Session-Id"], secret=shown["Chorale-Session-Secret"])
+        await connection.session.update(session={"type": "realtime", "output_modalities": ["text"]})
+        await connection.conversation.item.create(item=typed("Tell me a very long story about a king."))
+        await connection.response.create(response={"max_output_tokens": 200})
+        events: list[Any] = []
+        for _ in range(2):
+            events += await said(connection, "response.output_text.delta")
+            session["last"] = events[-1].event_id
+            connection._connection.transport.abort()
+        events += await said(connection, "response.done")
+    written = "".join(e.delta for e in events if e.type == "response.output_text.delta")
+    must(len(came) == 2, f"it came back {came}")
+    must(events[-1].response.output[0].content[0].text == written, "something was lost or came twice")
+    ids = [event.event_id for event in events if event.type != "session.created"]
+    must(len(set(ids)) == len(ids), "an event came twice")
+    return f"{len(came)} cuts, {len(written)} characters"
+
+
 async def odd(stage: Stage) -> str:
     """Fields nobody knows, G.711, odd sizes, large tools, a history, overrides, and a response out of band."""
     tools = [{**WEATHER, "name": f"tool_{n}", "description": "d" * 2_000} for n in range(60)]
@@ -203,83 +244,26 @@ async def odd(stage: Stage) -> str:
         return f"aside: {done.output[0].content[0].text}"
 
 
-def asking(stage: Stage) -> AsyncOpenAI:
-    return AsyncOpenAI(api_key="none", base_url=stage.url)
-
-
-async def chat(stage: Stage) -> str:
-    """Without a session: a stream with its usage, a call and an answer with its output, a refusal by name."""
-    tools: Any = [{"type": "function", "function": {k: v for k, v in WEATHER.items() if k != "type"}}]
-    messages: list[Any] = [{"role": "user", "content": TOOL}]
-    async with asking(stage) as client:
-        options: Any = {"include_usage": True}
-        stream = await client.chat.completions.create(
-            model="chorale", messages=messages, stream=True, stream_options=options
-        )
-        chunks = [chunk async for chunk in stream]
-        text = "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices)
-        must(text and chunks[-1].usage and chunks[-1].usage.completion_tokens, f"{chunks}")
-        first = await client.chat.completions.create(model="chorale", messages=messages, tools=tools)
-        message = first.choices[0].message
-        calls: Any = message.tool_calls
-        must(first.choices[0].finish_reason == "tool_calls" and calls, f"{first}")
-        call = calls[0]
-        must(json.loads(call.function.arguments) == {"city": "Paris"}, f"{call}")
-        output = {"role": "tool", "tool_call_id": call.id, "content": "sunny, 21 degrees"}
-        messages += [message, output]
-        then = await client.chat.completions.create(model="chorale", messages=messages, tools=tools)
-        answer = then.choices[0].message.content or ""
-        must("sunny" in answer, answer)
-        try:
-            await client.chat.completions.create(model="chorale", messages=messages[:1], n=2)
-        except BadRequestError as refused:
-            must(refused.param == "n", f"{refused}")
-        else:
-            must(False, "two replies were promised")
-        return f"{text} / {answer}"
-
-
-async def speech(stage: Stage) -> str:
-    """A text is spoken in two formats and heard again, whole, in a stream and as subtitles."""
-    async with asking(stage) as client:
-        spoken = await client.audio.speech.create(model="chorale", voice="alloy", input=TEXT)
-        file = ("question.mp3", spoken.content)
-        heard = await client.audio.transcriptions.create(model="chorale", file=file, language="en")
-        must("capital of France" in heard.text, heard.text)
-        made = client.audio.speech.with_streaming_response
-        pcm: Any = "pcm"
-        async with made.create(model="chorale", voice="alloy", input=TEXT, response_format=pcm) as stream:
-            must(peak(await stream.read()) > 1_000, "silence")
-        events = [
-            event
-            async for event in await client.audio.transcriptions.create(
-                model="chorale", file=file, language="en", stream=True
-            )
-        ]
-        must(events[-1].type == "transcript.text.done", f"{events}")
-        srt: Any = "srt"
-        titles: Any = await client.audio.transcriptions.create(
-            model="chorale", file=file, response_format=srt
-        )
-        must(" --> " in titles, titles)
-        return f"{heard.text} / {titles!r}"
-
-
-async def embed(stage: Stage) -> str:
-    """Vectors in both encodings, and the list of models."""
-    async with asking(stage) as client:
-        texts = ["the weather in Paris", "how is the weather in Paris", "a king in a castle"]
-        made = await client.embeddings.create(model="chorale", input=texts)
-        plain = await client.embeddings.create(model="chorale", input=texts, encoding_format="float")
-        must(made.data == plain.data, "the encodings differ")
-        near, far = (
-            sum(x * y for x, y in zip(made.data[0].embedding, other.embedding, strict=True))
-            for other in made.data[1:]
-        )
-        must(near > far, f"{near} {far}")
-        models = [model.id async for model in client.models.list()]
-        must("chorale" in models, f"{models}")
-        return f"{near:.2f} > {far:.2f} / {models}"
+async def listen(stage: Stage) -> str:
+    """A session that only writes down what is said, by a secret that was made for it."""
+    async with AsyncOpenAI(api_key="none", base_url=stage.url) as client:
+        asked: Any = {"type": "transcription", "audio": {"input": HEARING}}
+        made = await client.realtime.client_secrets.create(session=asked)
+    must(made.value.startswith("ek_") and made.session.type == "transcription", f"{made}")
+    ephemeral = AsyncOpenAI(
+        api_key=made.value, base_url=stage.url, websocket_base_url=stage.url.replace("http", "ws")
+    )
+    query: Any = {"intent": "transcription"}
+    async with ephemeral, ephemeral.realtime.connect(extra_query=query) as connection:
+        session = (await said(connection, "session.created"))[-1].session
+        must(session.type == "transcription", f"{session}")
+        async with speaking(stage, connection):
+            events = await said(connection, "conversation.item.input_audio_transcription.completed")
+            events += await meanwhile(connection, LISTENS_S)
+        must(not any(event.type.startswith("response.") for event in events), "it answers")
+        heard: str = "".join(e.transcript for e in events if e.type.endswith("transcription.completed"))
+        must("capital of France" in heard, heard)
+        return heard
 
 
 if __name__ == "__main__":
@@ -289,9 +273,9 @@ if __name__ == "__main__":
         "tool": tool,
         "interrupt": interrupt,
         "again": again,
+        "resume": resume,
         "odd": odd,
-        "chat": chat,
-        "speech": speech,
-        "embed": embed,
+        "listen": listen,
+        **requests_python.SCENARIOS,
     }
     play(("openai", "websockets"), scenarios, Complaints())

@@ -2,6 +2,7 @@
 
     python -m tests.third_party.run                          all of them, a table at the end
     python -m tests.third_party.run --client pipecat         one of them
+    python -m tests.third_party.run --nginx                  through nginx, as configs/nginx.conf has it
     python -m tests.third_party.run --json clients.json      the table as JSON, too
 
 The environments of the clients are made by `make clients`. The server has its embedded models; scenarios under
@@ -14,11 +15,12 @@ import asyncio
 import base64
 import json
 import os
+import shutil
 import sys
 import tempfile
 import wave
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import AsyncExitStack
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -27,63 +29,17 @@ from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSe
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks import nginx_front
 from modalities.adapters.registry import build
 from modalities.audio.resample import Resampler
 from orchestrator.transports.rpc.v1 import chorale_pb2 as pb
-from tests.real.serving import ROOT, serving
+from tests.real.serving import ROOT, free_port, serving
 from tests.third_party.certificate import self_signed
+from tests.third_party.clients import CLIENTS, SCENARIOS, SCRIPT, SCRIPTED, TALK, Client, Door
 from tests.third_party.tap import Tap
 
-HERE = Path(__file__).parent
-ENVIRONMENTS = ROOT / ".venv-clients"
 QUESTION = "What is the capital of France?"
 _RATE_HZ = 24_000
-
-SCRIPTED = frozenset({"tool", "interrupt", "chat"})
-SCRIPT: Mapping[str, object] = {
-    "replies": {
-        "story": " ".join(f"The king went to town number {n} and sang a song." for n in range(1, 40))
-    },
-    "tool_calls": {"weather": {"name": "get_weather", "arguments": {"city": "Paris"}}},
-}
-"""The second server's language model: a story where one is asked for, a call where the weather is, else an echo."""
-
-
-@dataclass(frozen=True, slots=True)
-class Client:
-    """One program with one client; its task's path follows `command`. `tls`: it connects in no other way. `tapped`:
-    what it is told can be read along on the line; gRPC-Web cannot."""
-
-    name: str
-    command: tuple[str, ...]
-    scenarios: tuple[str, ...]
-    tls: bool = False
-    tapped: bool = True
-
-
-def _python(environment: str, module: str) -> tuple[str, ...]:
-    return (str(ENVIRONMENTS / environment / "bin" / "python"), "-m", f"tests.third_party.{module}")
-
-
-def _node(script: str) -> tuple[str, ...]:
-    return ("node", str(HERE / "javascript" / script))
-
-
-_ALL = ("text", "audio", "tool", "interrupt", "again", "odd")
-_REQUESTS = ("chat", "speech", "embed")
-"""Without a session: the OpenAI HTTP API."""
-
-SCENARIOS = (*_ALL, *_REQUESTS)
-CLIENTS = (
-    Client("openai", _python("agents", "openai_python"), SCENARIOS),
-    Client("openai-agents", _python("agents", "agents_python"), _ALL),
-    Client("pipecat", _python("pipecat", "pipecat_client"), _ALL),
-    Client("livekit", _python("livekit", "livekit_client"), _ALL),
-    Client("openai-js", _node("openai.mjs"), SCENARIOS, tls=True),
-    Client("openai-agents-js", _node("agents.mjs"), _ALL),
-    Client("connect-web", _node("connect.mjs"), _ALL, tapped=False),
-)
-"""By what they are called on the command line."""
 
 
 @dataclass(slots=True)
@@ -98,29 +54,58 @@ class Result:
     versions: Mapping[str, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a server is asked: the URL for HTTP, and for gRPC."""
+
+    http: str
+    grpc: str
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     options = _options(arguments)
-    chosen = [client for client in CLIENTS if not options.client or client.name in options.client]
-    results: list[Result] = []
-    with tempfile.TemporaryDirectory() as folder, ExitStack() as servers:
-        question = Path(folder) / "question.wav"
-        _say(question)
-        print("starting a server, and one whose language model is a script", file=sys.stderr)
-        scripted = {
-            "CHORALE_WORKERS__LLM__ENGINE": "scripted",
-            "CHORALE_WORKERS__LLM__OPTIONS": json.dumps(SCRIPT),
-        }
-        real_url = servers.enter_context(serving(Path(folder) / "real.log"))
-        scripted_url = servers.enter_context(serving(Path(folder) / "scripted.log", scripted))
-        urls = {name: scripted_url if name in SCRIPTED else real_url for name in SCENARIOS}
-        for client in chosen:
-            wanted = [s for s in client.scenarios if not options.scenario or s in options.scenario]
-            print(f"{client.name}: {', '.join(wanted)}", file=sys.stderr)
-            results += asyncio.run(_run(client, wanted, urls, question, Path(folder), options.limit))
+    results = asyncio.run(_play(options))
     _show(results)
     if options.json:
         Path(options.json).write_text(json.dumps([asdict(result) for result in results], indent=1) + "\n")
     return 0 if results and all(result.ok for result in results) else 1
+
+
+async def _play(options: argparse.Namespace) -> list[Result]:
+    chosen = [client for client in CLIENTS if not options.client or client.name in options.client]
+    if not options.client:
+        chosen = [client for client in chosen if client.needs is None or shutil.which(client.needs)]
+    results: list[Result] = []
+    with tempfile.TemporaryDirectory() as folder:
+        async with AsyncExitStack() as servers:
+            question = Path(folder) / "question.wav"
+            say(question)
+            print("starting a server, and one whose language model is a script", file=sys.stderr)
+            scripted = {
+                "CHORALE_WORKERS__LLM__ENGINE": "scripted",
+                "CHORALE_WORKERS__LLM__OPTIONS": json.dumps(SCRIPT),
+            }
+            real = await _served(servers, Path(folder) / "real.log", {}, options.nginx)
+            script = await _served(servers, Path(folder) / "scripted.log", scripted, options.nginx)
+            addresses = {name: script if name in SCRIPTED else real for name in SCENARIOS}
+            for client in chosen:
+                wanted = [s for s in client.scenarios if not options.scenario or s in options.scenario]
+                print(f"{client.name}: {', '.join(wanted)}", file=sys.stderr)
+                if wanted:
+                    results += await _run(client, wanted, addresses, question, Path(folder), options.limit)
+    return results
+
+
+async def _served(servers: AsyncExitStack, log: Path, environment: Mapping[str, str], nginx: bool) -> Address:
+    """Starts a server, perhaps with nginx before it, until the stack is left."""
+    grpc_port = free_port()
+    own = {"CHORALE_SERVER__GRPC__PORT": str(grpc_port), "CHORALE_SERVER__PROXIES": "[127.0.0.1]"}
+    url = servers.enter_context(serving(log, {**environment, **own}))
+    if not nginx:
+        return Address(url, f"http://127.0.0.1:{grpc_port}")
+    ports = nginx_front.Ports(int(url.rsplit(":", 1)[1]), grpc_port)
+    front = await servers.enter_async_context(nginx_front.without_tls(ports))
+    return Address(f"http://127.0.0.1:{front.http}", f"http://127.0.0.1:{front.grpc}")
 
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -134,6 +119,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--scenario", action="append", choices=SCENARIOS, help="only this one; may be repeated"
     )
+    parser.add_argument("--nginx", action="store_true", help="nginx before the servers")
     parser.add_argument("--json", metavar="FILE", help="write the results as JSON")
     parser.add_argument(
         "--limit", metavar="SECONDS", type=float, default=180.0, help="for one scenario (180)"
@@ -141,7 +127,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def _say(path: Path) -> None:
+def say(path: Path) -> None:
     """Writes the question as our own voice says it."""
     voice = build("speech", "piper", {"variation": 0.0})
     resampler = Resampler(voice.sample_rate_hz, _RATE_HZ)
@@ -156,18 +142,24 @@ def _say(path: Path) -> None:
 async def _run(
     client: Client,
     scenarios: Sequence[str],
-    urls: Mapping[str, str],
+    addresses: Mapping[str, Address],
     question: Path,
     folder: Path,
     limit_s: float,
 ) -> list[Result]:
-    """Runs one client's program with a tap of its own on every scenario's line."""
+    """Runs one client's program; where it is to be tapped, with a tap of its own on every scenario's line."""
     certificate, context = self_signed(folder) if client.tls else (None, None)
-    taps = {name: Tap(int(urls[name].rsplit(":", 1)[1]), tls=context) for name in scenarios}
+    taps: dict[str, Tap] = {}
+    lines: dict[str, str] = {}
     scheme = "https" if client.tls else "http"
-    lines = {name: f"{scheme}://127.0.0.1:{await tap.open()}/v1" for name, tap in taps.items()}
-    if not client.tapped:
-        lines = {name: urls[name] for name in scenarios}
+    for name in scenarios:
+        if client.door is Door.GRPC:
+            lines[name] = addresses[name].grpc
+        elif not client.tapped:
+            lines[name] = f"{addresses[name].http}/v1"
+        else:
+            taps[name] = Tap(int(addresses[name].http.rsplit(":", 1)[1]), tls=context)
+            lines[name] = f"{scheme}://127.0.0.1:{await taps[name].open()}/v1"
     report, task = folder / f"{client.name}.jsonl", folder / f"{client.name}.json"
     report.touch()
     asked = {"scenarios": lines, "question": str(question), "report": str(report), "limit_s": limit_s}
@@ -177,10 +169,7 @@ async def _run(
         await tap.close()
     reported = {line["scenario"]: line for line in map(json.loads, report.read_text().splitlines())}
     missing = {"ok": False, "detail": f"nothing was reported; {ended}"}
-    return [
-        _judged(client.name, name, reported.get(name, missing), taps[name] if client.tapped else None)
-        for name in scenarios
-    ]
+    return [_judged(client.name, name, reported.get(name, missing), taps.get(name)) for name in scenarios]
 
 
 def _descriptors() -> str:
@@ -199,7 +188,7 @@ def _judged(client: str, scenario: str, line: Mapping[str, object], tap: Tap | N
     if tap.faults:
         result.ok = False
         result.detail = " | ".join([*tap.faults[:3], result.detail])
-    elif result.ok and scenario not in _REQUESTS and not tap.count("response.done"):
+    elif result.ok and scenario in TALK and not tap.count("response.done"):
         result.ok, result.detail = False, "the server never answered on this line"
     return result
 

@@ -26,6 +26,14 @@ STORY = "Please tell me a story."
 LISTENS_S = 2.5
 """How long the user listens before interrupting."""
 
+WEATHER = {
+    "type": "function",
+    "name": "get_weather",
+    "description": "Tells the weather of a city.",
+    "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
+}
+HEARING = {"transcription": {"model": "gpt-4o-mini-transcribe", "language": "en"}}
+
 
 class Stage:
     """One scenario's task. `url` is ``http://…/v1``."""
@@ -88,11 +96,17 @@ class Complaints(logging.Handler):
         self.messages.append(f"{record.name}: {record.getMessage()}"[:300])
 
 
-def play(packages: tuple[str, ...], scenarios: Mapping[str, Scenario], complaints: Complaints) -> None:
-    """Runs the scenarios that the task file names and writes one line of JSON about each."""
-    task = json.loads(Path(sys.argv[1]).read_text())
+def play(
+    packages: tuple[str, ...],
+    scenarios: Mapping[str, Scenario],
+    complaints: Complaints,
+    programs: Mapping[str, str] = {},
+) -> None:
+    """Runs the scenarios that the task file names and writes one line of JSON about each. `programs`: versions of what
+    is no package."""
+    task = json.loads(Path(sys.argv[-1]).read_text())
     logging.getLogger().addHandler(complaints)
-    versions = {package: version(package) for package in packages}
+    versions = {package: version(package) for package in packages} | dict(programs)
     with Path(task["report"]).open("a") as report:
         for name, url in task["scenarios"].items():
             complaints.messages.clear()

@@ -34,6 +34,8 @@ class Conversation:
         self.asked: list[Shown] = []
         self.told: list[Shown] = []
         self.faults: list[str] = []
+        self.goes_on = False
+        """Whether the client came back to a session: what comes begins in the middle."""
         self._allowed = allowed | TOLERATED
         self._strict: StrictClient | None = StrictClient(on_the_wire=True)
 
@@ -49,7 +51,7 @@ class Conversation:
             _PUBLISHED.validate_json(message, strict=True)
         except ValidationError as why:
             self.faults.append(f"{event['type']} is not as published: {str(why)[:_SHOWN_CHARACTERS]}")
-        if self._strict is not None:
+        if self._strict is not None and not self.goes_on:
             try:
                 self._strict.feed(event)
             except Violation as why:
@@ -109,6 +111,7 @@ class Tap:
                 asks.settle(answers.head)
                 for message in asks.feed(data):
                     conversation.hear_client(message)
+                conversation.goes_on = any("session_id=" in line for line in asks.head[:1])
 
             def from_server(data: bytes) -> None:
                 for message in answers.feed(data):

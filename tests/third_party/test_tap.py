@@ -80,3 +80,15 @@ def test_conversation_finds_errors_disorder_and_what_is_not_as_published() -> No
         talk.hear_server(told(1, server.SessionCreated(PLAIN)))
         talk.hear_server(event)
         assert any(word in fault for fault in talk.faults), talk.faults
+
+
+def test_conversation_that_goes_on_begins_in_the_middle() -> None:
+    """What came before is not asked for; what is not as published still is a fault."""
+    talk = Conversation()
+    talk.goes_on = True
+    talk.hear_server(told(7, server.ResponseDone(RUNNING)))
+    assert talk.faults == []
+    broken = json.loads(told(8, server.SessionUpdated(PLAIN)))
+    broken["session"]["audio"]["output"]["speed"] = "fast"
+    talk.hear_server(json.dumps(broken))
+    assert any("not as published" in fault for fault in talk.faults)

@@ -10,6 +10,7 @@ from orchestrator.clock import MonotonicClock
 from orchestrator.flow.concurrency import FixedLimit
 from orchestrator.flow.limiter import Limiter
 from orchestrator.flow.tenants import TenantLimits, quotas
+from orchestrator.observability.instrument import Instrument
 from orchestrator.scheduling.cost import Costs
 from orchestrator.scheduling.dispatcher import Dispatcher
 from orchestrator.scheduling.job import Tier
@@ -62,19 +63,23 @@ def asking(
     best_tier: Tier | None = None,
     most_jobs: int = 100,
     requests: int | None = None,
+    tokens: int | None = None,
+    images: bool = False,
+    instrument: Instrument | None = None,
 ) -> None:
-    """Runs `test` with a server; afterwards no errand is open and no job is in the house. `requests` is what a tenant
-    may ask a minute."""
+    """Runs `test` with a server; afterwards no errand is open and no job is in the house. `requests` and `tokens` are
+    what a tenant may ask and use a minute."""
 
     async def main() -> None:
         clock = MonotonicClock()
         workers = FakeWorkers(answer, delay_s)
-        tiers = {int(tier): quotas(requests=requests) for tier in Tier}
-        costs = Costs(TenantLimits(tiers)) if requests else None
-        dispatcher = Dispatcher(workers, clock, limiter=Limiter(FixedLimit(most_jobs)), costs=costs)
+        tiers = {int(tier): quotas(tokens, requests=requests) for tier in Tier}
+        costs = Costs(TenantLimits(tiers)) if requests or tokens else None
+        limiter = Limiter(FixedLimit(most_jobs))
+        dispatcher = Dispatcher(workers, clock, limiter=limiter, costs=costs, instrument=instrument)
         dispatcher.start()
         errands = Errands(dispatcher, clock, best_tier)
-        openai = OpenAi(errands, MODELS if models is None else models, limits or HttpLimits())
+        openai = OpenAi(errands, MODELS if models is None else models, limits or HttpLimits(), images)
         house = build(ring, openai=openai)
         async with asyncio.timeout(120), serving(house) as running:
             asked = Asked(workers, dispatcher, openai, running)

@@ -116,8 +116,8 @@ def build(
     calls, readiness = FakeCalls(directory), FakeReadiness()
     entrance = Entrance(Gate(ring, SecretBook(max_secrets)), origins, hosts, clock)
     door = WebSocketDoor(directory, entrance, max_links, rate)
-    rpc = RpcDoor(max_links)
-    events = EventsDoor(directory, entrance, max_links, streams)
+    rpc = RpcDoor(max_links, rate)
+    events = EventsDoor(directory, entrance, max_links, streams, rate)
     doors = Doors(
         entrance,
         door,

@@ -75,7 +75,15 @@ def test_limited_address_is_told_when_to_come_back() -> None:
     assert (caught.value.headers, caught.value.wire_code) == ({"Retry-After": "2"}, "too_many_attempts")
 
 
-@pytest.mark.parametrize("who", [Caller("127.0.0.1"), Caller("127.0.0.1", hidden=True), Caller()])
+@pytest.mark.parametrize(
+    "who",
+    [
+        Caller("127.0.0.1"),
+        Caller("127.0.0.1", hidden=True),
+        Caller(),
+        Caller("10.0.0.7", by_proxy=True, unnamed=True),
+    ],
+)
 def test_addresses_that_may_be_everybodys_are_not_limited(who: Caller) -> None:
     """A proxy that nobody told us of: one bad client of it is not to lock out all."""
     door = entrance()
@@ -127,12 +135,49 @@ def test_withdrawn_key_closes_its_links_only() -> None:
     assert said == [("acme", 1008, KEY_WITHDRAWN)]
 
 
-def test_what_does_not_begin_takes_no_use_and_what_is_our_fault_does() -> None:
-    """A refusal of ours gives the use back; draining is one too."""
+def test_nothing_begins_by_a_key_that_has_been_withdrawn_meanwhile() -> None:
+    """Taken out of the file or given to another tenant, its secrets too; another tier is no harm. Uses are left."""
+    door = entrance()
+    mine = door.admit(GOOD)
+    once = door.admit({"authorization": f"Bearer {door.make_secret(mine, None, 600, 1).value}"})
+    for ring in (
+        KeyRing([Key(digest_of("sk-lab"), Principal("lab", Tier.GOLD))]),
+        KeyRing([Key(digest_of("sk-acme"), Principal("lab", Tier.GOLD))]),
+    ):
+        door.gate.replace(ring)
+        for who in (mine, once):
+            with pytest.raises(Unauthorized, match="withdrawn"), door.beginning(who):
+                pass
+    door.gate.replace(KeyRing([Key(digest_of("sk-acme"), Principal("acme", Tier.SILVER))]))
+    for who in (mine, once):
+        with door.beginning(who):
+            pass
+
+
+def test_who_finds_no_room_is_counted_and_told_of() -> None:
+    """With what there was no room for; who may never come in is neither, nor is what goes wrong otherwise."""
+    door, counted = entrance(), 0
+
+    def count() -> None:
+        nonlocal counted
+        counted += 1
+
+    for error in (Overloaded("full", 1.5), ShuttingDown(), Unauthorized("no"), ZeroDivisionError()):
+        with pytest.raises(type(error)), door.telling("acme", "session", count):
+            raise error
+    with door.telling("acme", "session", count):
+        pass
+    assert counted == 2
+
+
+def test_what_does_not_begin_takes_no_use() -> None:
+    """A refusal of ours gives the use back, as does a client that leaves meanwhile; draining is a refusal too."""
     door = entrance()
     once = door.admit({"authorization": f"Bearer {door.make_secret(door.admit(GOOD), None, 600, 1).value}"})
     with pytest.raises(Overloaded), door.beginning(once):
         raise Overloaded("full", 1.0)
+    with pytest.raises(asyncio.CancelledError), door.beginning(once):
+        raise asyncio.CancelledError
     with door.beginning(once):
         pass
     with pytest.raises(Unauthorized), door.beginning(once):
@@ -277,3 +322,15 @@ def test_preflight_and_page_checks_stand_before_every_door() -> None:
             assert all(one in names for one in ("last-event-id", "chorale-session-secret", "x-grpc-web"))
 
     with_client(test, lambda: build(RING))
+
+
+@pytest.mark.parametrize("hidden", [False, True])
+def test_log_says_where_an_address_may_be_that_of_a_proxy(
+    hidden: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """All its clients wait for the one that errs: whoever runs the server is told what to name."""
+    door = entrance()
+    for _ in range(ALLOWED + 1):
+        status_of(door, WRONG, Caller("203.0.113.7", hidden=hidden))
+    (line,) = [one for one in caplog.records if "too many wrong keys" in one.message]
+    assert ("server.proxies" in line.message) == hidden

@@ -1,7 +1,7 @@
 """Work for a request: in order, at its key's tier, taken back with its caller, refused in the protocol's words."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 
 import pytest
@@ -10,6 +10,7 @@ from orchestrator.errors import ChoraleError, Overloaded, WireError, WorkerFaile
 from orchestrator.flow.concurrency import FixedLimit
 from orchestrator.flow.limiter import Limiter
 from orchestrator.flow.tenants import TenantLimits, quotas
+from orchestrator.observability.instrument import Instrument, JobRecord, Silent
 from orchestrator.scheduling.cost import Costs
 from orchestrator.scheduling.dispatcher import Dispatcher
 from orchestrator.scheduling.job import Job, Tier
@@ -24,6 +25,7 @@ from orchestrator.scheduling.work import (
     Spoke,
     Transcribe,
     Transcribed,
+    WorkKind,
 )
 from orchestrator.transports.auth import LOCAL, Principal
 from orchestrator.transports.errand import (
@@ -43,6 +45,16 @@ HELLO = Reply((PromptMessage("user", "hello"),))
 SECOND_US = 1_000_000
 
 
+class Told(Silent):
+    """Remembers what it is told of jobs."""
+
+    def __init__(self, told: list[JobRecord]) -> None:
+        self._told = told
+
+    def job(self, record: JobRecord) -> None:
+        self._told.append(record)
+
+
 class House:
     """Errands, and the workers that do them."""
 
@@ -53,12 +65,16 @@ class House:
         best_tier: Tier | None = None,
         most_jobs: int = 100,
         costs: Costs | None = None,
+        places: Mapping[WorkKind, int] | None = None,
+        instrument: Instrument | None = None,
     ) -> None:
         self.workers = FakeWorkers(answer, delay_s)
         limiter = Limiter(FixedLimit(most_jobs))
-        self.dispatcher = Dispatcher(self.workers, VirtualClock(), limiter=limiter, costs=costs)
+        self.dispatcher = Dispatcher(
+            self.workers, VirtualClock(), limiter=limiter, costs=costs, instrument=instrument
+        )
         self.dispatcher.start()
-        self.errands = Errands(self.dispatcher, VirtualClock(), best_tier)
+        self.errands = Errands(self.dispatcher, VirtualClock(), best_tier, places)
 
     @property
     def in_flight(self) -> int:

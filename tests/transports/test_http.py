@@ -278,7 +278,7 @@ def test_client_secret_cannot_make_another() -> None:
 
 
 def test_client_secrets_are_bounded_and_the_refusal_says_until_when() -> None:
-    """Over the tenant's share of sessions to be kept: 503 with Retry-After. One that is kept already costs no more,
+    """Over the tenant's share of sessions to be kept: 429 with Retry-After. One that is kept already costs no more,
     nor does a secret without any."""
 
     async def test(house: House, client: httpx.AsyncClient) -> None:
@@ -287,7 +287,7 @@ def test_client_secrets_are_bounded_and_the_refusal_says_until_when() -> None:
             assert kept.status_code == 200
             assert (await client.post(SECRETS)).status_code == 200
         answer = await client.post(SECRETS, json={"session": {"type": "realtime", "instructions": "two"}})
-        assert answer.status_code == 503
+        assert answer.status_code == 429
         assert 1 <= int(answer.headers["Retry-After"]) <= 600
 
     with_client(test, lambda: build(max_secrets=4))

@@ -259,25 +259,46 @@ def test_transcription_of_a_client_that_leaves_is_taken_back() -> None:
 
 
 def test_transcription_that_fails_later_ends_its_stream_with_the_reason() -> None:
-    """What was heard before stays; a whole answer is 503 with a time to come back."""
+    """What was heard before stays; a whole answer is 503."""
 
     def fails_later(job: Job) -> Sequence[Report]:
         assert isinstance(job.work, Transcribe)
         if job.id.endswith("_1"):
             return [Transcribed(job.id, "hello")]
-        return [Failed(job.id, "rate_limit_exceeded", "no room", 2.0, "queue_full")]
+        return [Failed(job.id, "worker_failed", "broken")]
 
     async def test(asked: Asked) -> None:
         async with asked.http() as client:
             answer = await client.post(ROUTE, files={"file": ("a", LONG)})
-            assert (answer.status_code, answer.headers["Retry-After"]) == (503, "2")
+            assert (answer.status_code, answer.json()["error"]["code"]) == (503, "worker_failed")
             streamed = await client.post(ROUTE, files={"file": ("a", LONG)}, data={"stream": "true"})
         events = [json.loads(line[6:]) for line in streamed.text.splitlines() if line.startswith("data: ")]
         assert events[0] == {"type": "transcript.text.delta", "delta": "hello"}
-        assert events[1]["error"]["code"] == "rate_limit_exceeded"
+        assert events[1]["error"]["code"] == "worker_failed"
         assert len(events) == 2
 
     asking(test, fails_later)
+
+
+def test_transcription_that_is_refused_in_the_middle_goes_on_later() -> None:
+    """A file that was let in is heard to its end: what was heard of it is not thrown away for a quota or a full
+    queue."""
+    refused: list[str] = []
+
+    def refuses_once(job: Job) -> Sequence[Report]:
+        if not job.id.endswith("_1") and not refused:
+            refused.append(job.id)
+            return [Failed(job.id, "rate_limit_exceeded", "no room", 0.1, "tenant_limit")]
+        return [Transcribed(job.id, "hello")]
+
+    async def test(asked: Asked) -> None:
+        async with asked.sdk() as client:
+            whole = await client.audio.transcriptions.create(model="m", file=("a", LONG))
+        assert refused
+        assert set(whole.text.split()) == {"hello"}
+        assert len(whole.text.split()) == len(asked.workers.jobs) - 1
+
+    asking(test, refuses_once)
 
 
 def test_transcription_over_the_quota_is_429() -> None:
@@ -294,7 +315,7 @@ def test_transcription_over_the_quota_is_429() -> None:
 
 
 def test_files_of_a_tenant_are_few() -> None:
-    """The next one is 503 before it is read; when one is done there is room again."""
+    """The next one is 429 before it is read; when one is done there is room again."""
 
     async def test(asked: Asked) -> None:
         async with asked.http() as client:
@@ -304,7 +325,7 @@ def test_files_of_a_tenant_are_few() -> None:
             ]
             await until(lambda: len(asked.openai.errands) == MOST_FILES_OF_A_TENANT)
             refused = await client.post(ROUTE, files={"file": ("a.wav", SECOND)})
-            assert refused.status_code == 503
+            assert refused.status_code == 429
             assert int(refused.headers["Retry-After"]) >= 1
             chatting = await client.post("/v1/audio/speech", json={"input": "..."})
             assert chatting.status_code == 400
@@ -317,6 +338,19 @@ def test_files_of_a_tenant_are_few() -> None:
             await asyncio.gather(*posting, return_exceptions=True)
 
     asking(test, silent)
+
+
+def test_file_that_is_too_large_is_413_and_names_the_field() -> None:
+    """Its own bytes count; a form that is within the bound of the body is read."""
+
+    async def test(asked: Asked) -> None:
+        async with asked.http() as client:
+            taken = await client.post(ROUTE, files={"file": ("a.wav", SECOND)})
+            refused = await client.post(ROUTE, files={"file": ("a.wav", SECOND + b"\0")})
+        assert taken.status_code == 200
+        assert (refused.status_code, refused.json()["error"]["param"]) == (413, "file")
+
+    asking(test, counting(), limits=HttpLimits(max_upload_bytes=len(SECOND)))
 
 
 def test_transcription_is_told_that_the_server_stops() -> None:

@@ -1,5 +1,6 @@
 """What a chat request asks for, as a reply job; what this server does not do is refused by name."""
 
+import base64
 from typing import Any
 
 import pytest
@@ -7,6 +8,7 @@ from pydantic import ValidationError
 
 from orchestrator.errors import WireError
 from orchestrator.scheduling.work import CallSpec, PromptMessage, Reply, ToolSpec
+from orchestrator.sessions.pictures import MOST_PICTURES
 from orchestrator.transports.openai_chat import LONGEST_STOP, ChatRequest, reply_of
 
 USER = {"role": "user", "content": "hi"}
@@ -15,6 +17,16 @@ WEATHER = {
     "function": {"name": "get_weather", "description": "Tells.", "parameters": {"type": "object"}},
 }
 CALL = {"id": "c1", "type": "function", "function": {"name": "get_weather", "arguments": "{}"}}
+
+
+PNG = "data:image/png;base64," + base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(100)).decode()
+JPEG = "data:image/jpeg;base64," + base64.b64encode(b"\xff\xd8\xff\xe0" + bytes(100)).decode()
+
+
+def shows(*urls: Any, role: str = "user") -> list[dict[str, Any]]:
+    """A message with images around a text."""
+    parts = [{"type": "image_url", "image_url": url} for url in urls]
+    return [{"role": role, "content": [*parts, {"type": "text", "text": "What is it?"}]}]
 
 
 def reply(**fields: Any) -> Reply:
@@ -82,6 +94,7 @@ def test_chat_tool_choice_is_the_prompts(given: object, choice: str) -> None:
         ({"audio": {"voice": "x"}}, "audio"),
         ({"functions": []}, "functions"),
         ({"function_call": "auto"}, "function_call"),
+        ({"logit_bias": {"50": 1}}, "logit_bias"),
         ({"tools": [{"type": "custom", "custom": {"name": "x"}}]}, "tools.0.type"),
         ({"tools": [WEATHER], "tool_choice": {"type": "allowed_tools"}}, "tool_choice"),
     ],
@@ -95,13 +108,56 @@ def test_chat_that_asks_for_what_is_not_here_is_refused_by_name(fields: dict[str
 @pytest.mark.parametrize(
     "fields",
     [
-        {"n": 1, "logprobs": False, "top_logprobs": 0, "modalities": ["text"]},
+        {"n": 1, "logprobs": False, "top_logprobs": 0, "modalities": ["text"], "logit_bias": {}},
         {"response_format": {"type": "text"}, "top_p": 0.9, "user": "me", "unheard_of": [1]},
     ],
 )
 def test_chat_that_says_the_usual_is_taken(fields: dict[str, Any]) -> None:
     """Clients write defaults out, and fields that have no effect."""
     assert reply(**fields).messages == (PromptMessage("user", "hi"),)
+
+
+def test_chat_with_images_shows_them_to_a_model_that_looks() -> None:
+    """Each as it came, with the detail that was asked for; the words stand before them."""
+    messages = shows({"url": PNG}, {"url": JPEG, "detail": "low"})
+    asked = ChatRequest.model_validate({"messages": messages})
+    (message,) = reply_of(asked, images=True).messages
+    assert message.content == "What is it?"
+    assert [(one.url, one.detail) for one in message.images] == [(PNG, ""), (JPEG, "low")]
+    assert len({one.name for one in message.images}) == 2
+
+
+@pytest.mark.parametrize(
+    ("messages", "images", "param", "told"),
+    [
+        (shows({"url": PNG}), False, "messages.0.content.0", "takes text only"),
+        (shows({"url": PNG}, role="system"), True, "messages.0.content.0", "Only a user"),
+        (shows({"url": "https://example.com/a.png"}), True, "messages.0.content.0.image_url.url", "data URI"),
+        (shows({"url": "data:image/png;base64,????"}), True, "messages.0.content.0.image_url.url", "base64"),
+        (
+            shows({"url": PNG.replace("png", "jpeg")}),
+            True,
+            "messages.0.content.0.image_url.url",
+            "this is no JPEG",
+        ),
+        (shows(None), True, "messages.0.content.0.image_url", "Missing"),
+        (shows({"url": PNG}) * (MOST_PICTURES + 1), True, f"messages.{MOST_PICTURES}.content", "At most"),
+        (
+            [{"role": "user", "content": [{"type": "input_audio"}]}],
+            True,
+            "messages.0.content.0",
+            "takes text and images",
+        ),
+    ],
+)
+def test_chat_with_images_that_cannot_be_shown_names_them(
+    messages: list[dict[str, Any]], images: bool, param: str, told: str
+) -> None:
+    """No address is fetched, nothing is guessed, and none is left out in silence."""
+    asked = ChatRequest.model_validate({"messages": messages})
+    with pytest.raises(WireError, match=told) as caught:
+        reply_of(asked, images)
+    assert caught.value.param == param
 
 
 @pytest.mark.parametrize(
@@ -152,6 +208,9 @@ def test_chat_of_nothing_but_faults_is_left_at_the_first(fields: dict[str, Any])
         {"temperature": 2.1},
         {"seed": 2**63},
         {"max_tokens": 0},
+        {"top_p": 1.5},
+        {"presence_penalty": 3},
+        {"frequency_penalty": -3},
         {"stop": ["a"] * 5},
         {"seed": 10**400},
         {"messages": [{"role": "user", "content": [{"type": "text", "text": "x"}] * 300}]},

@@ -10,7 +10,7 @@ import pytest
 from orchestrator.clock import MonotonicClock
 from orchestrator.scheduling.dispatcher import Dispatcher
 from orchestrator.transports.errand import Errands
-from orchestrator.transports.openai_door import MEDIA_NICENESS, OpenAi
+from orchestrator.transports.openai_door import MEDIA_NICENESS, OpenAi, duration
 from orchestrator.transports.refusals import Refusal, ShuttingDown
 from tests.fakes.workers import FakeWorkers
 
@@ -59,3 +59,20 @@ def test_door_that_is_closed_takes_nothing_more() -> None:
             await door.in_thread(print)
 
     asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    ("of_s", "told"),
+    [
+        (0, "0ms"),
+        (0.12, "120ms"),
+        (1, "1s"),
+        (1.5, "1.5s"),
+        (59.9994, "59.999s"),
+        (360, "6m0s"),
+        (3_661.5, "1h1m1.5s"),
+    ],
+)
+def test_durations_are_written_as_client_libraries_read_them(of_s: float, told: str) -> None:
+    """The largest unit first, none of them fractional but the last."""
+    assert duration(of_s) == told

@@ -1,10 +1,17 @@
 """How fast one link may speak."""
 
+import gc
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator.clock import US_PER_S
-from orchestrator.transports.pace import Pace, Rate
+from orchestrator.errors import Overloaded
+from orchestrator.scheduling.job import Tier
+from orchestrator.sessions.links import LinkKind, SessionRequest
+from orchestrator.transports.pace import Pace, Paces, Rate
+from tests.transports.fake_sessions import FakeSession
 
 RATE = Rate(events_per_s=100, bytes_per_s=1_000, burst_bytes=5_000, excess_s=2)
 
@@ -61,3 +68,44 @@ def test_reader_that_waits_as_told_reads_no_faster_than_the_rate(messages: list[
             total += size
             passed_s = (at_us - read[first][0]) / US_PER_S
             assert total - size <= RATE.burst_bytes + RATE.bytes_per_s * passed_s + 1
+
+
+def session() -> FakeSession:
+    return FakeSession(SessionRequest("acme", Tier.GOLD, None, None), LinkKind.EVENTS)
+
+
+def test_requests_to_one_session_have_a_rate_together() -> None:
+    """Of events or bytes too much: the request behind waits for as long as it stands for, and is not counted; another
+    session is not asked. Who waits is let in again."""
+    paces, one, other = Paces(RATE), session(), session()
+    for _ in range(4):
+        paces.take(one, 64, 100, 0)
+    with pytest.raises(Overloaded) as caught:
+        paces.check(one, 0)
+    assert (caught.value.retry_after_s, caught.value.is_tenant) == (0.56, True)
+    for _ in range(9):
+        with pytest.raises(Overloaded):
+            paces.take(one, 64, 100, 0)
+    paces.take(other, 1, 5_500, 0)
+    with pytest.raises(Overloaded) as caught:
+        paces.take(other, 1, 1, 0)
+    assert caught.value.retry_after_s == 0.5
+    paces.take(one, 64, 100, 560_000)
+    paces.take(other, 1, 1, 500_000)
+
+
+def test_requests_have_no_rate_where_none_is_asked_for() -> None:
+    """Nothing is remembered then."""
+    paces, one = Paces(None), session()
+    for _ in range(100):
+        paces.take(one, 64, 10**9, 0)
+    assert len(paces) == 0
+
+
+def test_session_that_has_gone_is_not_remembered() -> None:
+    """However many there were."""
+    paces = Paces(RATE)
+    for _ in range(100):
+        paces.take(session(), 1, 1, 0)
+    gc.collect()
+    assert len(paces) == 0

@@ -18,8 +18,9 @@ def test_seats_never_hold_more_than_they_may(steps: list[tuple[bool, str]]) -> N
             seats.take(tenant)
             inside.append(tenant)
         elif comes:
-            with pytest.raises(Overloaded, match="full"):
+            with pytest.raises(Overloaded, match="full") as caught:
                 seats.take(tenant)
+            assert caught.value.is_tenant == (len(inside) < 4), "others would find a place"
         elif tenant in inside:
             seats.leave(tenant)
             inside.remove(tenant)

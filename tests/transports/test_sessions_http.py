@@ -1,6 +1,7 @@
 """Sessions over plain HTTP: opened, spoken to, read, come back to, ended; by those alone who may."""
 
 import json
+from collections.abc import AsyncIterator
 from typing import Any, Literal
 from unittest.mock import AsyncMock
 
@@ -8,13 +9,17 @@ import httpx
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from orchestrator.errors import Overloaded, SessionClosed
 from orchestrator.flow.tenants import Allowance
+from orchestrator.ids import event_tag
 from orchestrator.scheduling.job import Tier
+from orchestrator.sessions.links import LinkKind, LoggedEvent, SessionRequest
 from orchestrator.transports.auth import Key, KeyRing, Principal, digest_of
+from orchestrator.transports.pace import Rate
 from orchestrator.transports.sessions_http import MAX_EVENTS, MAX_EVENTS_BYTES, SESSIONS
-from orchestrator.transports.sse_link import StreamSettings
+from orchestrator.transports.sse_link import SseLink, StreamSettings
 from orchestrator.wire import codec
 from orchestrator.wire.server import Error, ErrorDetails
 from tests.transports.fake_sessions import FakeSession
@@ -330,3 +335,56 @@ def test_page_of_an_allowed_origin_may_read_and_write() -> None:
         assert (await client.get(f"{SESSIONS}/x/events?secret=y", headers=evil)).status_code == 403
 
     with_client(test, build)
+
+
+def test_requests_that_say_too_much_are_told_when_to_come_back() -> None:
+    """429 with `Retry-After`, before the body is read; nothing of it is handled. Another session is not asked."""
+
+    async def test(house: House, client: httpx.AsyncClient) -> None:
+        session, good = await opened(house, client)
+        path = f"{SESSIONS}/{session.id}/events"
+        events = [{"type": "response.cancel"}] * MAX_EVENTS
+        first = await client.post(path, headers=good, json=events)
+        assert first.status_code == 202
+        read = False
+
+        async def body() -> AsyncIterator[bytes]:
+            nonlocal read
+            read = True
+            yield b"{}"
+
+        over = await client.post(path, headers=good, content=body())
+        assert (over.status_code, error_of(over)["code"], read) == (429, "rate_limit_exceeded", False)
+        assert 1 <= int(over.headers["Retry-After"]) <= 60
+        assert len(session.submitted) == MAX_EVENTS
+        other, good = await opened(house, client)
+        answer = await client.post(f"{SESSIONS}/{other.id}/events", headers=good, json=events[0])
+        assert answer.status_code == 202
+
+    with_client(test, lambda: build(RING, rate=Rate(1, 1e9, 10**9, 10)))
+
+
+def test_nothing_that_shows_a_long_session_is_more_than_a_megabyte() -> None:
+    """Its words are cut, in an answer as in events."""
+
+    async def test(house: House, client: httpx.AsyncClient) -> None:
+        session, good = await opened(house, client)
+        words = "語" * 900_000
+        session.view = structs.replace(session.view, instructions=words)
+        answer = await client.get(f"{SESSIONS}/{session.id}", headers=good)
+        assert len(answer.content) <= 2**20
+        said = answer.json()["session"]["instructions"]
+        assert len(said) > 300_000
+        assert words.startswith(said)
+
+    with_client(test, keyed)
+
+
+def test_frame_of_an_event_stream_is_never_more_than_a_megabyte() -> None:
+    """With its type and number around it."""
+    session = FakeSession(SessionRequest("acme", 1), LinkKind.EVENTS)
+    link = SseLink(session, False, StreamSettings())
+    event = {"event_id": f"event_{event_tag(session.id)}_1", "type": "a", "text": "x" * 2**21}
+    (sent,) = link._frames(LoggedEvent(json.dumps(event).encode()))
+    assert sent.startswith(b"id: event_")
+    assert 1_000_000 < len(sent) <= 2**20

@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 
 import msgspec
 
-from orchestrator.sessions.links import LinkKind, SessionRequest
+from orchestrator.sessions.links import LinkKind, LoggedEvent, SessionRequest
 from orchestrator.transports.outbox import MAX_TOLD
 from orchestrator.transports.sse import HEARTBEAT
 from orchestrator.transports.sse_link import SseLink, StreamSettings
@@ -61,6 +61,38 @@ def test_stream_says_that_it_is_there_where_there_is_nothing_else_to_say() -> No
         assert loop.time() == 44
         assert await reading.next() == HEARTBEAT
         assert loop.time() == 59
+
+    on_virtual_time(test)
+
+
+def test_stream_says_that_it_is_there_while_all_that_comes_is_not_for_it() -> None:
+    """Sound that this reader does not take wakes its stream and sends nothing: a proxy would take it for dead."""
+
+    async def test() -> None:
+        reading = Reading()
+        loop = asyncio.get_running_loop()
+        await reading.next()
+        await reading.next()
+        for second in range(60):
+            loop.call_at(second + 0.5, reading.session.speak, bytes(480))
+        assert [(await reading.next(), loop.time()) for _ in range(3)] == [
+            (HEARTBEAT, 15), (HEARTBEAT, 30), (HEARTBEAT, 45),
+        ]  # fmt: skip
+
+    on_virtual_time(test)
+
+
+def test_stream_shows_the_secret_where_its_event_has_one() -> None:
+    """Whoever reads has shown the secret: what he gets is what a WebSocket gets, to the byte."""
+
+    async def test() -> None:
+        reading = Reading()
+        names = {"event_id": reading.session.event_id(1), "type": "session.updated"}
+        both = [msgspec.json.encode({**names, "secret": one}) for one in ("", "rs_x")]
+        reading.session.emit(LoggedEvent(*both))
+        reading.link.close(1000, "bye")
+        await reading.rest()
+        assert b"data: " + both[1] + b"\n" in reading.stream
 
     on_virtual_time(test)
 
@@ -134,6 +166,22 @@ def test_stream_whose_reader_is_slower_than_the_log_ends() -> None:
             reading.session.emit("x")
         reading.session.drop_before(40)
         assert [one.kind for one in await reading.rest()] == ["session.created"]
+
+    on_virtual_time(test)
+
+
+def test_stream_that_is_to_end_does_not_go_on_for_one_who_reads_slowly() -> None:
+    """Five seconds after its end was said nothing more comes: his key was withdrawn, or the server goes."""
+
+    async def test() -> None:
+        reading = Reading(after=0, logged=1_000)
+        await reading.next()
+        reading.link.close(1008, "gone")
+        pieces = 0
+        async for _ in reading.chunks:
+            pieces += 1
+            await asyncio.sleep(2)
+        assert pieces == 3
 
     on_virtual_time(test)
 

@@ -55,6 +55,18 @@ def test_shortened_cuts_no_more_than_is_too_much() -> None:
     assert json.loads(short)["session"]["tools"] == [tool(1, 100)]
 
 
+@pytest.mark.parametrize("ensure_ascii", [False, True])
+@pytest.mark.parametrize("words", ["語", "\U0001f600", 'a"', "é\\", "\x01", "x"])
+def test_shortened_counts_bytes_and_not_characters(words: str, ensure_ascii: bool) -> None:
+    """Whatever characters a text has, and however it came, only as much of it goes as has to."""
+    text = words * 20_000
+    data = json.dumps({"type": "x", "text": text}, ensure_ascii=ensure_ascii).encode()
+    short = shortened(data, 12_000)
+    assert short is not None
+    assert 11_980 < len(short) <= 12_000
+    assert text.startswith(json.loads(short)["text"])
+
+
 def test_shortened_takes_the_sound_out_of_a_retrieved_item() -> None:
     """A part without its sound is a valid part; half of its base64 is not."""
     part = {"type": "input_audio", "transcript": "Hello.", "audio": "A" * 9_000}

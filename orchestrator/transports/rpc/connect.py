@@ -7,18 +7,24 @@ goes on answering. Browsers stream in one direction only anyway: they use Create
 import asyncio
 
 from fastapi import FastAPI
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from orchestrator.errors import ChoraleError
+from orchestrator.observability import traceparent
+from orchestrator.observability.instrument import Call
 from orchestrator.sessions.links import SessionDirectory
+from orchestrator.transports.border import CALL
 from orchestrator.transports.entrance import Entrance
 from orchestrator.transports.refusals import Refusal, refuse
 from orchestrator.transports.routes import Doors
-from orchestrator.transports.rpc.door import RpcDoor
+from orchestrator.transports.rpc import web_text
+from orchestrator.transports.rpc.door import Named, RpcDoor, calls
 
 PATH = "/chorale.v1.Sessions/{method}"
+METHODS = frozenset({"Converse", "Watch", "Create", "Get", "End", "Send"})
 
 
 class ConnectDoor:
@@ -35,12 +41,27 @@ class ConnectDoor:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handles one request."""
         try:
-            _check(scope)
+            kind = _check(scope)
         except ChoraleError as error:
             await refuse(error)(scope, receive, send)
             return
+        self._name(scope, kind)
+        if web_text.is_text(kind):
+            scope = {**scope, "headers": web_text.as_binary(scope["headers"])}
+            receive, send = web_text.TextBody(receive), web_text.TextAnswer(send)
         app = self._app or await self._made()
         await app(scope, _Body(receive), send)
+
+    def _name(self, scope: Scope, kind: bytes) -> None:
+        """Says what is called, for who counts requests and who tells of calls: of methods that there are."""
+        method = scope["path_params"]["method"]
+        if method not in METHODS:
+            return
+        scope["route"] = Named(PATH.format(method=method))
+        system = "grpc" if kind.startswith(b"application/grpc") else "connectrpc"
+        remote = traceparent.parse(Headers(scope=scope).get("traceparent"))
+        scope[CALL] = call = Call(system=system, method=scope["route"].path.removeprefix("/"), remote=remote)
+        calls.set(call)
 
     async def _made(self) -> ASGIApp:
         async with self._making:
@@ -55,7 +76,8 @@ class ConnectDoor:
 
 
 class _Body:
-    """The body of a request; one that the border finds too large ends as an error of the protocol that is spoken."""
+    """The body of a request; one that the border finds too large, or that is no base64 where it should be, ends as an
+    error of the protocol that is spoken."""
 
     def __init__(self, receive: Receive) -> None:
         self._receive = receive
@@ -67,10 +89,14 @@ class _Body:
             from orchestrator.transports.rpc.connect_service import too_large
 
             raise too_large(error.detail) from None
+        except ValueError:
+            from orchestrator.transports.rpc.connect_service import unreadable
+
+            raise unreadable("The body is no base64.") from None
 
 
-def _check(scope: Scope) -> None:
-    """Raises `Refusal` on what Connect's library takes for a fault of the server."""
+def _check(scope: Scope) -> bytes:
+    """Returns the content type. Raises `Refusal` on what Connect's library takes for a fault of the server."""
     kind = b""
     for name, value in scope["headers"]:
         if not (name.isascii() and value.isascii()):
@@ -83,6 +109,7 @@ def _check(scope: Scope) -> None:
             "unsupported_media_type",
             "gRPC itself is spoken on a port of its own (server.grpc); here it is gRPC-Web or Connect.",
         )
+    return kind
 
 
 def register(app: FastAPI, doors: Doors) -> None:

@@ -12,6 +12,7 @@ from connectrpc.errors import ConnectError
 from connectrpc.method import IdempotencyLevel, MethodInfo, StreamType
 from connectrpc.request import RequestContext
 from connectrpc.server import ConnectASGIApplication, Endpoint
+from google.protobuf.json_format import MessageToJson
 from google.protobuf.message import Message
 from starlette.types import ASGIApp
 
@@ -19,9 +20,9 @@ from orchestrator.errors import ChoraleError
 from orchestrator.sessions.links import SessionDirectory
 from orchestrator.transports.entrance import Entrance
 from orchestrator.transports.outbox import Closing
-from orchestrator.transports.rpc.door import RpcDoor, principal
+from orchestrator.transports.rpc.door import RpcDoor, calls, principal
 from orchestrator.transports.rpc.service import SERVICE, Caller, Service
-from orchestrator.transports.rpc.statuses import INTERNAL, Status, status_of
+from orchestrator.transports.rpc.statuses import INTERNAL, OK, Status, status_of
 from orchestrator.transports.rpc.v1 import chorale_pb2 as pb
 from orchestrator.wire import limits
 
@@ -54,6 +55,11 @@ def too_large(message: str) -> ConnectError:
     return ConnectError(Code.RESOURCE_EXHAUSTED, message)
 
 
+def unreadable(message: str) -> ConnectError:
+    """Returns the error for a body that is not what its type says."""
+    return ConnectError(Code.INVALID_ARGUMENT, message)
+
+
 class _Application(ConnectASGIApplication[Service]):
     @property
     def path(self) -> str:
@@ -71,7 +77,9 @@ class _BoundedJson(Codec[Any, Any]):
         return self._codec.name()
 
     def encode(self, message: Any) -> bytes:
-        return self._codec.encode(message)
+        """As the library's, but for what is no ASCII: written as escapes that would take twice the room."""
+        written: str = MessageToJson(message, indent=None, ensure_ascii=False)
+        return written.encode()
 
     def decode(self, data: bytes | bytearray, message_class: type[Any]) -> Any:
         """Raises `WireError`, which the library tells as a bad message."""
@@ -92,7 +100,15 @@ class _Admitting:
             raise _refused(status_of(error), ctx) from None
 
     async def on_end(self, token: None, ctx: Context, error: Exception | None) -> None:
-        """Leaves the answer as it is."""
+        """Leaves the answer as it is; says how the call ended."""
+        calls.get().status = _ended(error)
+
+
+def _ended(error: Exception | None) -> str:
+    if error is None:
+        return OK
+    name = error.code.name if isinstance(error, ConnectError) else INTERNAL.name
+    return "CANCELLED" if name == "CANCELED" else name
 
 
 def _endpoints(service: Service) -> Mapping[str, Any]:
@@ -182,7 +198,9 @@ async def _streamed(
 
 
 def _caller(ctx: Context) -> Caller:
-    return Caller(principal.get(), ctx.request_headers.get("traceparent"), _left_to_the_connection)
+    headers = ctx.request_headers
+    in_json = "json" in headers.get("content-type", "")
+    return Caller(principal.get(), headers.get("traceparent"), _left_to_the_connection, in_json)
 
 
 def _left_to_the_connection(_: Closing) -> None:

@@ -5,24 +5,32 @@ import inspect
 import logging
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
-from contextlib import aclosing, contextmanager
+from contextlib import ExitStack, aclosing, contextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 from urllib.parse import unquote
 
 import grpc
 from starlette.datastructures import Headers
 
-from orchestrator.errors import ChoraleError
-from orchestrator.observability.instrument import RequestRecord, Requests
+from orchestrator.errors import ChoraleError, Overloaded
+from orchestrator.flow.tenants import Places
+from orchestrator.observability import traceparent
+from orchestrator.observability.instrument import Call, RequestRecord, Requests
 from orchestrator.transports.auth import Principal
 from orchestrator.transports.entrance import Entrance
 from orchestrator.transports.proxies import Caller, Proxies, calling
-from orchestrator.transports.rpc.door import principal
+from orchestrator.transports.rpc.door import RpcDoor, principal
 from orchestrator.transports.rpc.statuses import OK, http_status, status_of
 
 log = logging.getLogger(__name__)
 
 HEALTH = "/grpc.health.v1.Health/"
+LINKS = frozenset({"/chorale.v1.Sessions/Converse", "/chorale.v1.Sessions/Watch"})
+
+MOST_CALLS = 64
+"""That a tenant may have at one time beside its links."""
+
+_RETRY_AFTER_S = 1.0
 
 # gRPC's own types leave open what a behaviour takes and gives: it depends on the method.
 Context = grpc.aio.ServicerContext[Any, Any]
@@ -125,6 +133,53 @@ class Authenticating(grpc.aio.ServerInterceptor):
         return self._entrance.admit(headers_of(context.invocation_metadata()))
 
 
+class Limiting(grpc.aio.ServerInterceptor):
+    """Holds back who asks for more than there is room for, before anything of a request is read: streams over the
+    door's bound, and of one tenant more than `MOST_CALLS` other calls at one time. What flows inside of a stream is
+    held back by whoever reads it (`service`)."""
+
+    def __init__(self, door: RpcDoor, entrance: Entrance) -> None:
+        self._door = door
+        self._entrance = entrance
+        self._running = Places()
+
+    async def intercept_service(  # type: ignore[override]
+        self, continuation: Continuation, handler_call_details: grpc.HandlerCallDetails
+    ) -> Handler | None:
+        handler: Handler | None = await continuation(handler_call_details)
+        method = handler_call_details.method
+        if handler is None or method.startswith(HEALTH):
+            return handler
+        behaviour = behaviour_of(handler)
+
+        async def limited(request: object, context: Context) -> Any:
+            tenant = principal.get().tenant
+            try:
+                with ExitStack() as place:
+                    with self._entrance.telling(
+                        tenant, "link" if method in LINKS else "request", self._door.count_refused
+                    ):
+                        if method in LINKS:
+                            self._door.check_room()
+                        else:
+                            place.enter_context(self._place(tenant))
+                    return await carried_out(behaviour, request, context)
+            except Overloaded as error:
+                status = status_of(error)
+            return await context.abort(grpc.StatusCode[status.name], status.message, status.metadata)
+
+        return replaced(handler, limited)
+
+    @contextmanager
+    def _place(self, tenant: str) -> Iterator[None]:
+        if not self._running.take(tenant, MOST_CALLS):
+            raise Overloaded(f"{MOST_CALLS} calls of this tenant run already", _RETRY_AFTER_S, is_tenant=True)
+        try:
+            yield
+        finally:
+            self._running.give_back(tenant)
+
+
 class Telling(grpc.aio.ServerInterceptor):
     """Tells telemetry of every call, as the HTTP border does of its requests, and writes a line of log: never of the
     metadata, which holds keys, nor of what was said."""
@@ -155,7 +210,8 @@ class Telling(grpc.aio.ServerInterceptor):
         try:
             yield
         except asyncio.CancelledError:
-            status = "CANCELLED"
+            left_s = context.time_remaining()
+            status = "CANCELLED" if left_s is None or left_s > 0 else "DEADLINE_EXCEEDED"
             raise
         except BaseException:
             code = context.code()
@@ -163,7 +219,7 @@ class Telling(grpc.aio.ServerInterceptor):
             raise
         finally:
             duration_s = time.monotonic() - began_s
-            http = http_status(status)
+            http, is_quiet = http_status(status), method.startswith(HEALTH)
             self._requests.request(
                 RequestRecord(
                     method="POST",
@@ -173,10 +229,11 @@ class Telling(grpc.aio.ServerInterceptor):
                     scheme=self._scheme,
                     version="2",
                     error=status if http >= 500 else "",
+                    call=None if is_quiet or status == "UNAUTHENTICATED" else _call(method, status, context),
                 )
             )
             log.log(
-                logging.DEBUG if method.startswith(HEALTH) else logging.INFO,
+                logging.DEBUG if is_quiet else logging.INFO,
                 "%s",
                 method,
                 extra={
@@ -185,3 +242,9 @@ class Telling(grpc.aio.ServerInterceptor):
                     "client": caller_of(context, self._proxies).address or context.peer(),
                 },
             )
+
+
+def _call(method: str, status: str, context: Context) -> Call:
+    """Returns what is told as a span, of those who have a key: of the metadata nothing but whose child it is."""
+    remote = traceparent.parse(headers_of(context.invocation_metadata()).get("traceparent"))
+    return Call(system="grpc", method=method.removeprefix("/"), remote=remote, status=status)

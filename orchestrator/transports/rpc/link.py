@@ -8,7 +8,7 @@ import msgspec
 from orchestrator.ids import random_id
 from orchestrator.sessions.links import LinkKind, LogEntry, LoggedAudio, LoggedEvent, Playout, SessionPort
 from orchestrator.transports.fitting import fitting
-from orchestrator.transports.outbox import FELL_BEHIND, Closing, Outbox, Told
+from orchestrator.transports.outbox import FELL_BEHIND, TOO_MANY_TOLD, Closing, Outbox, Told
 from orchestrator.transports.outlet import Outlet
 from orchestrator.transports.rpc.statuses import OK, LinkClosed, status_of
 from orchestrator.transports.rpc.v1 import chorale_pb2 as pb
@@ -45,11 +45,19 @@ class RpcLink:
     `cut` ends a call whose client does not take the message in hand; `messages` is closed then, at once.
     """
 
-    def __init__(self, session: SessionPort, with_speech: bool, cut: Callable[[Closing], None]) -> None:
+    def __init__(
+        self,
+        session: SessionPort,
+        with_speech: bool,
+        cut: Callable[[Closing], None],
+        in_json: bool = False,
+    ) -> None:
+        """`in_json`: messages are written as JSON, where events take more room."""
         self._id = random_id("link", 12)
         self._session = session
         self._with_speech = with_speech
         self._cut = cut
+        self._in_json = in_json
         self._outbox = Outbox(session)
         self._outlet = Outlet(session.read)
         self._more = asyncio.Event()
@@ -59,6 +67,8 @@ class RpcLink:
         self._closing_timer: asyncio.TimerHandle | None = None
         self._broke: BaseException | None = None
         self._ended = False
+        self._overdue: Closing | None = None
+        self.was_told_too_much = False
 
     @property
     def id(self) -> str:
@@ -84,6 +94,7 @@ class RpcLink:
 
     def tell(self, data: bytes) -> None:
         self._outbox.tell(data)
+        self.was_told_too_much |= self._outbox.closing is TOO_MANY_TOLD
         self.wake()
         self._hurry()
 
@@ -127,6 +138,8 @@ class RpcLink:
             if self._broke is not None:
                 raise self._broke
             for number, entry in self._batch():
+                if self._overdue is not None:
+                    entry = self._overdue  # whoever takes so long comes back for the rest, if he may
                 if isinstance(entry, Closing):
                     if status_of(closed := LinkClosed(entry)).name != OK:
                         raise closed
@@ -153,14 +166,17 @@ class RpcLink:
         """Returns the message for an entry; None where the link does not take it."""
         match entry:
             case LoggedEvent():
-                return pb.ServerMessage(number=number, event=_event(entry.data))
+                return pb.ServerMessage(number=number, event=self._event(entry.shown(self.kind)))
             case LoggedAudio():
                 return self._speech(number, entry) if self._with_speech else None
             case Told():
                 private = _private_decoder.decode(entry.data)
                 if private.type == "chorale.gap":
                     return pb.ServerMessage(gap=pb.Gap(after=private.after, first=private.first))
-                return pb.ServerMessage(event=_event(entry.data))
+                return pb.ServerMessage(event=self._event(entry.data))
+
+    def _event(self, data: bytes) -> pb.Event:
+        return pb.Event(json=fitting(data, MAX_SENT_BYTES, self._in_json).decode())
 
     def _speech(self, number: int, audio: LoggedAudio) -> pb.ServerMessage | None:
         sound = self._outlet.sound(audio)
@@ -187,8 +203,8 @@ class RpcLink:
         """Bounds the time that a link which is to end may still take."""
         closing = self._outbox.closing
         if closing is not None and self._closing_timer is None:
-            self._closing_timer = self._loop.call_later(CLOSE_WITHIN_S, self._cut, closing)
+            self._closing_timer = self._loop.call_later(CLOSE_WITHIN_S, self._end, closing)
 
-
-def _event(data: bytes) -> pb.Event:
-    return pb.Event(json=fitting(data, MAX_SENT_BYTES).decode())
+    def _end(self, closing: Closing) -> None:
+        self._overdue = closing
+        self._cut(closing)

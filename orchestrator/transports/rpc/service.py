@@ -4,18 +4,19 @@
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
-from contextlib import aclosing
+from contextlib import ExitStack, aclosing
 from dataclasses import dataclass
 from typing import TypeVar
 
 import msgspec
 
 from orchestrator.clock import US_PER_S
-from orchestrator.errors import DeadlineExceeded, SessionClosed, WireError
+from orchestrator.errors import DeadlineExceeded, SessionClosed, Unauthorized, WireError
 from orchestrator.sessions.links import LinkKind, SessionDirectory, SessionPort
 from orchestrator.transports import partial
 from orchestrator.transports.auth import Principal
-from orchestrator.transports.entrance import Entrance
+from orchestrator.transports.entrance import KEY_WITHDRAWN, Entrance
+from orchestrator.transports.fitting import view_fitting
 from orchestrator.transports.outbox import Closing
 from orchestrator.transports.pace import TOO_FAST, Pace
 from orchestrator.transports.rpc.door import RpcDoor
@@ -35,6 +36,9 @@ FIRST_WITHIN_S = 20.0
 MAX_SESSION_CHARACTERS = 512 * 1024
 """Of a partial session; instructions may be long."""
 
+MAX_VIEW_BYTES = 2**20 - 1_024
+"""Of a session as it is shown; with what is around it a message stays below 1 MiB."""
+
 MOST_EVENTS = 64
 """That one request may hand in."""
 
@@ -46,11 +50,13 @@ Request = TypeVar("Request")
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who calls. `cut` ends a call whose client does not read, though a message is on its way to it."""
+    """Who calls. `cut` ends a call whose client does not read, though a message is on its way to it. `in_json`: what
+    is sent is written as JSON."""
 
     principal: Principal
     traceparent: str | None
     cut: Callable[[Closing], None]
+    in_json: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +82,7 @@ class Service:
         """Returns the stream that follows the message which opens or joins a session."""
 
         async def begin() -> Joined:
-            first = await only_one(requests)
-            self._door.check_room()
-            return self._begun(first, caller)
+            return self._begun(await only_one(requests), caller)
 
         return self._linked(begin, True, caller, requests)
 
@@ -92,11 +96,13 @@ class Service:
 
     async def create(self, request: pb.CreateRequest, caller: Caller) -> pb.SessionOpened:
         """Opens a session that waits for its links as long as one that has lost them."""
-        return _opened(session := self._open(request.model, request.session, caller), session.last)
+        with self._entrance.telling(caller.principal.tenant, "session", self._door.count_refused):
+            session = self._open(request.model, request.session, caller)
+        return _opened(session, session.last, caller)
 
     async def get(self, request: pb.GetRequest, caller: Caller) -> pb.GetReply:
         session = self._find(request.session_id, request.secret, caller)
-        return pb.GetReply(session=_view(session), last=session.last)
+        return pb.GetReply(session=_view(session, caller), last=session.last)
 
     async def end(self, request: pb.EndRequest, caller: Caller) -> pb.EndReply:
         session = self._find(request.session_id, request.secret, caller)
@@ -107,6 +113,8 @@ class Service:
         session = self._find(request.session_id, request.secret, caller)
         if len(request.events) > MOST_EVENTS:
             raise WireError("invalid_value", f"At most {MOST_EVENTS} events go into one request.", "events")
+        size = request.ByteSize()
+        self._door.paces.take(session, len(request.events) + bool(request.sound), size, _now_us())
         accepted, error = await hand_in(session, request.events, request.sound)
         return pb.SendReply(accepted=accepted, last=session.last, error=error.decode())
 
@@ -151,40 +159,46 @@ class Service:
         requests: AsyncIterator[pb.ClientMessage] | None = None,
     ) -> AsyncGenerator[pb.ServerMessage, None]:
         """A link, from its beginning to its end. It has a place among its tenant's before it has said anything."""
-        self._door.check_room()
-        with self._entrance.link(caller.principal) as inside:
-            joined = await begin()
-            session = joined.session
-            link = RpcLink(session, with_speech, caller.cut)
-            inside.close = link.close
+        tenant = caller.principal.tenant
+        with ExitStack() as place:
+            with self._entrance.telling(tenant, "link", self._door.count_refused):
+                with self._door.coming():
+                    inside = place.enter_context(self._entrance.link(caller.principal))
+                    joined = await begin()
+                if inside.is_withdrawn:
+                    raise Unauthorized(KEY_WITHDRAWN)
+                session = joined.session
+                link = RpcLink(session, with_speech, caller.cut, caller.in_json)
+                inside.close = link.close
+                place.enter_context(self._door.holding(link))
             reading: asyncio.Task[None] | None = None
             attached = False
-            about = {"session": session.id, "tenant": caller.principal.tenant, "link": link.id}
-            with self._door.holding(link):
-                try:
-                    cursor = session.attach(link, joined.after)
-                    attached = True
-                    log.info("link open", extra={"kind": link.kind.value, **about})
-                    link.start(cursor)
-                    if requests is not None:
-                        pace = Pace(self._door.rate)
-                        reading = asyncio.create_task(
-                            _read(requests, session, link, pace), name=f"{link.id} reads"
-                        )
-                        reading.add_done_callback(lambda task: _tell_of(task, link))
-                    async with aclosing(link.messages(_opened(session, cursor))) as messages:
-                        async for message in messages:
-                            yield message
-                finally:
-                    link.drop()
-                    if attached:
-                        session.detach(link.id)
-                        log.info("link closed", extra=about)
-                    elif joined.opened:
-                        self._directory.end(session, "its client never joined")
-                    if reading is not None:
-                        reading.cancel()
-                        await asyncio.wait({reading})
+            about = {"session": session.id, "tenant": tenant, "link": link.id}
+            try:
+                cursor = session.attach(link, joined.after)
+                attached = True
+                log.info("link open", extra={"kind": link.kind.value, **about})
+                link.start(cursor)
+                if requests is not None:
+                    pace = Pace(self._door.rate)
+                    reading = asyncio.create_task(
+                        _read(requests, session, link, pace), name=f"{link.id} reads"
+                    )
+                    reading.add_done_callback(lambda task: _tell_of(task, link))
+                async with aclosing(link.messages(_opened(session, cursor, caller))) as messages:
+                    async for message in messages:
+                        yield message
+            finally:
+                link.drop()
+                if attached:
+                    session.detach(link.id)
+                    log.info("link closed", extra=about)
+                elif joined.opened:
+                    self._directory.end(session, "its client never joined")
+                    self._entrance.gate.give_back(caller.principal)
+                if reading is not None:
+                    reading.cancel()
+                    await asyncio.wait({reading})
 
 
 async def _read(
@@ -192,7 +206,6 @@ async def _read(
 ) -> None:
     """Reads until the client says no more, no faster than the session takes it and than one link may speak."""
     incoming = Incoming(session, link)
-    loop = asyncio.get_running_loop()
     count = 0
     async for request in requests:
         try:
@@ -200,12 +213,16 @@ async def _read(
         except SessionClosed:
             return  # its links are told by itself
         count += 1
-        now_us = int(loop.time() * US_PER_S)
+        now_us = _now_us()
         wait_s = pace.take(request.ByteSize(), now_us)
         if pace.is_over(now_us):
             raise LinkClosed(TOO_FAST)
         if wait_s or count % _MESSAGES_IN_A_ROW == 0:
             await asyncio.sleep(wait_s)
+
+
+def _now_us() -> int:
+    return int(asyncio.get_running_loop().time() * US_PER_S)
 
 
 async def _take(request: pb.ClientMessage, incoming: Incoming) -> None:
@@ -243,16 +260,17 @@ def _not_begun() -> WireError:
     )
 
 
-def _opened(session: SessionPort, cursor: int) -> pb.SessionOpened:
+def _opened(session: SessionPort, cursor: int, caller: Caller) -> pb.SessionOpened:
     view = session.view
     return pb.SessionOpened(
         session_id=session.id,
         secret=session.secret,
         expires_at=view.expires_at,
         last=cursor,
-        session=_view(session),
+        session=_view(session, caller),
     )
 
 
-def _view(session: SessionPort) -> str:
-    return msgspec.json.encode(as_shown(session.view)).decode()
+def _view(session: SessionPort, caller: Caller) -> str:
+    shown = msgspec.json.encode(as_shown(session.view))
+    return view_fitting(shown, MAX_VIEW_BYTES, caller.in_json).decode()

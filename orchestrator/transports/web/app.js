@@ -3,15 +3,19 @@
  */
 
 import { Call } from "./call.js";
+import { Composer } from "./composer.js";
 import { EMPTY, LIMITS, isAnswering, missed, reduce, waiting } from "./conversation.js";
 import { Drawer } from "./drawer.js";
 import { Endpoint } from "./endpoint.js";
 import { EventLog } from "./eventlog.js";
-import { leavesText, mayPass } from "./faults.js";
+import { isHarmless, leavesText, mayPass } from "./faults.js";
 import { TurnClock } from "./latency.js";
 import { Line } from "./line.js";
+import { keep, recall, storage } from "./memory.js";
+import { creation, newId } from "./message.js";
 import { Meters } from "./meters.js";
 import { NOWHERE, after, isKnown, ticketOf } from "./place.js";
+import { shortcutOf } from "./shortcuts.js";
 import { Socket } from "./socket.js";
 import { Sound } from "./sound.js";
 import { View } from "./view.js";
@@ -22,23 +26,17 @@ const SESSION = {
   chorale: { typed_turns: true, events: [] },
 };
 
-/** Errors that say only that a wish of ours came too late. */
-const HARMLESS = new Set([
-  "response_cancel_not_active",
-  "item_retrieve_invalid_item_id",
-  "item_create_duplicate_item_id",
-  "conversation_already_has_active_response",
-]);
-
 class App {
   #at = (id) => document.getElementById(id);
-  #endpoint = new Endpoint(document.baseURI, storage());
+  #store = storage();
+  #endpoint = new Endpoint(document.baseURI, this.#store);
   #conversation = EMPTY;
   #fault = null;
   #mode = null;
   #wanted = 0;
   #isGreeted = false;
   #place = NOWHERE;
+  #returning = null;
   #dismissed = null;
   #sound = new Sound(this.#at("sound"), { fault: (fault) => this.#show(fault) });
   #turn = new TurnClock();
@@ -69,17 +67,7 @@ class App {
     this.#at("interrupt").addEventListener("click", () => this.#interrupt());
     this.#at("end").addEventListener("click", () => this.#hangUp());
     this.#at("alert").addEventListener("click", ({ target }) => this.#act(target.dataset.action));
-    this.#at("composer").addEventListener("submit", (event) => {
-      event.preventDefault();
-      this.#write();
-    });
-    this.#at("message").addEventListener("keydown", (event) => {
-      if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
-        event.preventDefault();
-        this.#write();
-      }
-    });
-    this.#at("message").addEventListener("input", () => this.#fitMessage());
+    new Composer(this.#at("composer"), this.#at("message"), (text) => this.#write(text));
     this.#at("key-form").addEventListener("submit", (event) => {
       event.preventDefault();
       this.#useKey();
@@ -87,7 +75,8 @@ class App {
     document.addEventListener("keydown", (event) => this.#shortcut(event));
     document.addEventListener("visibilitychange", () => this.#seen());
     addEventListener("online", () => this.#line.hurry());
-    addEventListener("pagehide", () => this.#hangUp());
+    addEventListener("pagehide", () => this.#leave());
+    addEventListener("pageshow", ({ persisted }) => persisted && this.#comeBack());
     addEventListener("error", ({ error, message }) => {
       // What comes without an error object is a browser's remark about layout or a foreign script's fault.
       if (error) {
@@ -96,12 +85,17 @@ class App {
     });
     addEventListener("unhandledrejection", ({ reason }) => this.#show({ kind: "page-fault", detail: String(reason) }));
     this.#at("key").value = this.#endpoint.key;
-    this.#render();
+    this.#comeBack();
   }
 
   // ---- what the user does
 
-  async #talk() {
+  #talk() {
+    this.#call(NOWHERE, false);
+  }
+
+  /** Calls the session of a place; a new one from nowhere. */
+  async #call(place, isMuted) {
     this.#show(null);
     this.#wanted += 1;
     const wanted = this.#wanted;
@@ -109,13 +103,15 @@ class App {
     if (this.#wanted !== wanted) {
       return;
     }
+    this.#returning = null;
     if (fault !== null) {
       this.#gaveUp(fault);
       return;
     }
+    this.#sound.mute(isMuted);
     this.#meters.start();
     this.#mode = "voice";
-    this.#place = NOWHERE;
+    this.#place = place;
     this.#line.dial((listener) => new Call(this.#endpoint, this.#sound.microphone, listener, ticketOf(this.#place)));
   }
 
@@ -124,20 +120,13 @@ class App {
     this.#line.dial((listener) => new Socket(this.#endpoint, listener, ticketOf(this.#place)));
   }
 
-  #write() {
-    const box = this.#at("message");
-    const text = box.value.trim();
-    if (text === "") {
-      return;
-    }
+  /** Returns whether the message was taken. */
+  #write(text) {
     if (waiting(this.#conversation).length >= LIMITS.waiting) {
       this.#show({ kind: "outbox-full" });
-      return;
+      return false;
     }
-    box.value = "";
-    this.#fitMessage();
-    const id = `item_${Array.from(crypto.getRandomValues(new BigUint64Array(2)), (n) => n.toString(36)).join("")}`;
-    this.#take({ type: "page.typed", id, text });
+    this.#take({ type: "page.typed", id: newId(), text });
     this.#view.toEnd();
     if (this.#conversation.playing) {
       this.#sound.quiet();
@@ -149,16 +138,12 @@ class App {
     } else {
       this.#line.hurry();
     }
+    return true;
   }
 
-  /** The event is named after its item, so that an error that answers it can be shown there. */
   #sendTyped(entry) {
     this.#turn.typed(performance.now());
-    this.#send({
-      type: "conversation.item.create",
-      event_id: entry.id,
-      item: { id: entry.id, type: "message", role: "user", content: [{ type: "input_text", text: entry.parts[0] }] },
-    });
+    this.#send(creation(entry));
   }
 
   #interrupt() {
@@ -183,6 +168,7 @@ class App {
   #hangUp() {
     this.#wanted += 1;
     this.#place = NOWHERE;
+    this.#returning = null;
     this.#endpoint.hangUpLost();
     this.#line.stop();
     this.#mode = null;
@@ -222,27 +208,44 @@ class App {
   }
 
   #shortcut(event) {
-    const isTyping = event.target.closest?.("input, textarea, select, [contenteditable]") !== null;
-    if (event.isComposing) {
-      return;
-    }
-    if (event.key === "Escape") {
-      if (isAnswering(this.#conversation)) {
-        this.#interrupt();
-      } else if (this.#drawer.isOpen) {
-        this.#drawer.close();
-      }
-    } else if (event.key.toLowerCase() === "m" && !isTyping && !event.ctrlKey && !event.metaKey && !event.altKey) {
-      if (!this.#at("mute").hidden) {
-        this.#mute();
-      }
+    const wish = shortcutOf(event);
+    if (wish === "mute" && !this.#at("mute").hidden) {
+      this.#mute();
+    } else if (wish === "stop" && isAnswering(this.#conversation)) {
+      this.#interrupt();
+    } else if (wish === "stop" && this.#drawer.isOpen) {
+      this.#drawer.close();
     }
   }
 
-  #fitMessage() {
-    const box = this.#at("message");
-    box.style.height = "auto";
-    box.style.height = `${box.scrollHeight}px`;
+  /** The page goes away. It may be back in a moment, so that its session is not ended: the server holds it for a while. */
+  #leave() {
+    const { mode, isMuted } = this.#returning ?? { mode: this.#mode, isMuted: this.#sound.isMuted };
+    this.#wanted += 1;
+    this.#line.leave();
+    this.#mode = null;
+    this.#closeMicrophone();
+    if (mode !== null && (ticketOf(this.#place) !== null || waiting(this.#conversation).length > 0)) {
+      const { lostCall } = this.#endpoint;
+      keep(this.#store, { mode, isMuted, place: this.#place, lostCall, conversation: this.#conversation }, Date.now());
+    }
+  }
+
+  /** The page is there, for the first time or again: it goes on where it left. */
+  #comeBack() {
+    const kept = recall(this.#store, Date.now());
+    if (kept !== null) {
+      this.#conversation = kept.conversation;
+      this.#place = kept.place;
+      this.#endpoint.lose(kept.lostCall);
+    }
+    this.#render();
+    if (kept?.mode === "voice") {
+      this.#returning = kept; // until there is a microphone, which may take a question
+      this.#call(kept.place, kept.isMuted);
+    } else if (kept?.mode === "text") {
+      this.#writeMode();
+    }
   }
 
   #seen() {
@@ -300,7 +303,7 @@ class App {
       this.#sound.unquiet();
     } else if (event.type === "output_audio_buffer.cleared") {
       this.#sound.drained();
-    } else if (event.type === "error" && !HARMLESS.has(event.error?.code)) {
+    } else if (event.type === "error" && !isHarmless(event.error?.code)) {
       const kind = event.error?.code === "session_expired" ? "session-ended" : "request-refused";
       this.#show({ kind, detail: event.error?.message });
     }
@@ -330,7 +333,10 @@ class App {
     const hasLine = this.#line.state !== "idle";
     this.#closeMicrophone();
     if (!hasLine) {
-      this.#place = this.#mode === "voice" ? NOWHERE : this.#place; // writing begins a session of its own
+      if (this.#mode === "voice") {
+        this.#place = NOWHERE; // writing begins a session of its own
+        this.#endpoint.hangUpLost();
+      }
       this.#mode = null;
     }
     if (leavesText(fault) && !hasLine) {
@@ -385,15 +391,6 @@ class App {
       isMuted: this.#sound.isMuted,
       fault: this.#fault,
     });
-  }
-}
-
-/** This tab's storage, or null where the browser's settings forbid it. */
-function storage() {
-  try {
-    return globalThis.sessionStorage;
-  } catch {
-    return null;
   }
 }
 

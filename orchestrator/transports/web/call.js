@@ -52,7 +52,7 @@ export class Call {
       await within(opened, CONNECT_TIMEOUT_MS, signal);
     } catch (error) {
       if (this.#ticket !== null && !signal.aborted) {
-        this.#callId = null; // the session may yet be come back to
+        this.leave(); // the session may yet be come back to, or hung up
       }
       this.close();
       signal.throwIfAborted();
@@ -84,6 +84,15 @@ export class Call {
       this.#endpoint.hangUp(this.#callId);
     }
     this.#channel = this.#peer = this.#callId = null;
+  }
+
+  /** Ends the call here. The server is not told: it holds the session for a while, for us to come back. */
+  leave() {
+    if (this.#callId !== null) {
+      this.#endpoint.lose(this.#callId);
+    }
+    this.#callId = null;
+    this.close();
   }
 
   /** Offers the call to the session that the ticket names, or, where that is gone, to a new one. */
@@ -136,11 +145,8 @@ export class Call {
     };
   }
 
-  /** The server is not told: it holds the session for a while, for us to come back. */
   #lose(detail) {
-    this.#endpoint.lose(this.#callId);
-    this.#callId = null;
-    this.close();
+    this.leave();
     this.#listener.lost({ kind: "call-lost", detail });
   }
 }

@@ -50,6 +50,11 @@ export class Endpoint {
     fetch(address, { method: "POST", headers: this.#headers(), keepalive: true }).catch(() => {});
   }
 
+  /** The call that broke off last, or null. */
+  get lostCall() {
+    return this.#lostCall;
+  }
+
   /** A call broke off. The server holds its session for a while. */
   lose(callId) {
     this.#lostCall = callId;

@@ -47,6 +47,12 @@ export class Line {
     this.#step("stop");
   }
 
+  /** As `stop`, but what the link leads to is not told that it is the end: the page may be back in a moment. */
+  leave() {
+    this.#link?.leave();
+    this.stop();
+  }
+
   /** Tries now what a timer would try later. Harmless at any other time. */
   hurry() {
     if (this.#retry !== null) {

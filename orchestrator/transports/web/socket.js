@@ -1,7 +1,7 @@
 /**
  * A text-only link: the same events over a WebSocket, for when there is no microphone, no permission or no WebRTC.
  *
- * Links share one shape: `open(signal)`, `send(event)`, `close()`, and a listener `{event, lost}`.
+ * Links share one shape: `open(signal)`, `send(event)`, `close()`, `leave()`, and a listener `{event, lost}`.
  */
 
 import { LinkError, fromClose } from "./faults.js";
@@ -82,6 +82,11 @@ export class Socket {
       socket.onopen = socket.onclose = socket.onmessage = null;
       socket.close(1000);
     }
+  }
+
+  /** As `close`: a socket that ends says nothing about its session. */
+  leave() {
+    this.close();
   }
 
   #receive(message) {

@@ -4,7 +4,8 @@ import { RealtimeAgent, RealtimeSession, OpenAIRealtimeWebSocket, tool as functi
 import { z } from 'zod';
 // Its own parser, which drops what it cannot read without a word.
 import { parseRealtimeEvent } from './node_modules/@openai/agents-realtime/dist/openaiRealtimeEvents.mjs';
-import { LISTENS_MS, STORY, TEXT, TOOL, must, peak, play, sleep, speak, until } from './stage.mjs';
+import { LISTENS_MS, STORY, TEXT, TOOL, must, peak, sleep, speak, until } from './script.mjs';
+import { play } from './stage.mjs';
 
 /** A running session and what it has told. */
 class Talk {

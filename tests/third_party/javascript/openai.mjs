@@ -1,25 +1,18 @@
 // The `openai` package's realtime client for Node. It connects over TLS only.
 
-import OpenAI, { toFile } from 'openai';
+import OpenAI from 'openai';
 import { OpenAIRealtimeWS } from 'openai/realtime/ws';
-import { LISTENS_MS, STORY, TEXT, TOOL, must, peak, play, sleep, speak, until } from './stage.mjs';
-
-const WEATHER = {
-  type: 'function',
-  name: 'get_weather',
-  description: 'Tells the weather of a city.',
-  parameters: { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] },
-};
-const HEARING = { transcription: { model: 'gpt-4o-mini-transcribe', language: 'en' } };
+import { scenarios as requests } from './requests.mjs';
+import { HEARING, LISTENS_MS, STORY, TEXT, TOOL, WEATHER, must, peak, sleep, speak, until } from './script.mjs';
+import { play } from './stage.mjs';
 
 /** A connection with everything it was told. */
 class Talk {
   events = [];
   failures = [];
 
-  constructor(url) {
-    const client = new OpenAI({ apiKey: 'none', baseURL: url });
-    this.socket = new OpenAIRealtimeWS({ model: 'chorale' }, client);
+  constructor(url, props = { model: 'chorale' }, apiKey = 'none') {
+    this.socket = new OpenAIRealtimeWS(props, new OpenAI({ apiKey, baseURL: url }));
     this.socket.on('event', (event) => this.events.push(event));
     this.socket.on('error', (error) => this.failures.push(error.message));
   }
@@ -55,7 +48,7 @@ class Talk {
     return Buffer.concat(deltas.map((event) => Buffer.from(event.delta, 'base64')));
   }
 
-  speak() { return speak((piece) => this.send('input_audio_buffer.append', { audio: piece.toString('base64') })); }
+  speak() { return speak((piece) => this.send('input_audio_buffer.append', { audio: Buffer.from(piece).toString('base64') })); }
 
   close() { this.socket.close(); }
 }
@@ -146,58 +139,60 @@ async function odd(url) {
   return response.output[0].content[0].transcript;
 }
 
-/** Without a session: a stream with its usage, a call and an answer with its output, a refusal by name. */
-async function chat(url) {
-  const client = new OpenAI({ apiKey: 'none', baseURL: url });
-  const { type, ...described } = WEATHER;
-  const tools = [{ type, function: described }];
-  const messages = [{ role: 'user', content: TOOL }];
-  const stream = await client.chat.completions.create({
-    model: 'chorale', messages, stream: true, stream_options: { include_usage: true },
+/** The line is cut in a reply; the package connects again by itself, and is told where the session is. */
+async function resume(url) {
+  const session = { id: null, last: null };
+  const options = { headers: {} };
+  const buildRealtimeURL = () => {
+    const address = new URL(`${url.replace('https', 'wss')}/realtime?model=chorale`);
+    if (session.id) address.searchParams.set('session_id', session.id);
+    if (session.last) address.searchParams.set('after', session.last);
+    return address;
+  };
+  const talk = new Talk(url, { model: 'chorale', reconnect: true, reconnectInitialDelay: 50, buildRealtimeURL, options });
+  talk.socket.socket.on('upgrade', ({ headers }) => {
+    session.id = headers['chorale-session-id'];
+    options.headers['Chorale-Session-Secret'] = headers['chorale-session-secret'];
   });
-  let written = '';
-  let usage = null;
-  for await (const chunk of stream) {
-    written += chunk.choices[0]?.delta.content ?? '';
-    usage = chunk.usage ?? usage;
+  talk.socket.on('reconnecting', () => { session.last = talk.events.at(-1).event_id; });
+  let came = 0;
+  talk.socket.on('reconnected', () => { came += 1; });
+  await talk.until(() => talk.all('session.created').length, 'session.created');
+  talk.send('session.update', { session: { type: 'realtime', output_modalities: ['text'] } });
+  talk.typed('Tell me a very long story about a king.');
+  talk.send('response.create', { response: { max_output_tokens: 200 } });
+  const deltas = () => talk.all('response.output_text.delta');
+  for (const cuts of [1, 2]) {
+    const had = deltas().length;
+    await talk.until(() => deltas().length > had, 'words');
+    talk.socket.socket.terminate();
+    await talk.until(() => came === cuts, 'its return');
   }
-  must(written && usage.completion_tokens > 0, JSON.stringify(usage));
-  const first = await client.chat.completions.create({ model: 'chorale', messages, tools });
-  const message = first.choices[0].message;
-  must(message.tool_calls?.length === 1, JSON.stringify(first));
-  must(JSON.parse(message.tool_calls[0].function.arguments).city === 'Paris', JSON.stringify(message));
-  const output = { role: 'tool', tool_call_id: message.tool_calls[0].id, content: 'sunny, 21 degrees' };
-  const then = await client.chat.completions.create({ model: 'chorale', messages: [...messages, message, output], tools });
-  must(then.choices[0].message.content.includes('sunny'), JSON.stringify(then));
-  const refused = await client.chat.completions.create({ model: 'chorale', messages, n: 2 }).catch((error) => error);
-  must(refused.status === 400 && refused.param === 'n', JSON.stringify(refused));
-  return `${written} / ${then.choices[0].message.content}`;
+  await talk.until(() => talk.all('response.done').length, 'response.done');
+  const written = deltas().map((event) => event.delta).join('');
+  must(talk.all('response.done')[0].response.output[0].content[0].text === written, 'something was lost or came twice');
+  talk.close();
+  return `${came} cuts, ${written.length} characters`;
 }
 
-/** A text is spoken and heard again, whole and in a stream. */
-async function speech(url) {
+/** A session that only writes down what is said, by a secret that was made for it. */
+async function listen(url) {
   const client = new OpenAI({ apiKey: 'none', baseURL: url });
-  const spoken = await client.audio.speech.create({ model: 'chorale', voice: 'alloy', input: TEXT });
-  const file = await toFile(Buffer.from(await spoken.arrayBuffer()), 'question.mp3');
-  const heard = await client.audio.transcriptions.create({ model: 'chorale', file, language: 'en' });
-  must(heard.text.includes('capital of France'), heard.text);
-  let last = null;
-  for await (const event of await client.audio.transcriptions.create({ model: 'chorale', file, stream: true })) last = event;
-  must(last.type === 'transcript.text.done', JSON.stringify(last));
-  return heard.text;
+  const made = await client.realtime.clientSecrets.create({ session: { type: 'transcription', audio: { input: HEARING } } });
+  must(made.value.startsWith('ek_') && made.session.type === 'transcription', JSON.stringify(made));
+  const talk = new Talk(url, { intent: 'transcription' }, made.value);
+  await talk.until(() => talk.all('session.created').length, 'session.created');
+  must(talk.all('session.created')[0].session.type === 'transcription', 'another kind of session');
+  const stop = talk.speak();
+  const completed = () => talk.all('conversation.item.input_audio_transcription.completed');
+  await talk.until(() => completed().length, 'the transcript');
+  await sleep(LISTENS_MS);
+  stop();
+  must(!talk.events.some((event) => event.type.startsWith('response.')), 'it answers');
+  const heard = completed().map((event) => event.transcript).join('');
+  must(heard.includes('capital of France'), heard);
+  talk.close();
+  return heard;
 }
 
-/** Vectors, and the list of models. */
-async function embed(url) {
-  const client = new OpenAI({ apiKey: 'none', baseURL: url });
-  const input = ['the weather in Paris', 'how is the weather in Paris', 'a king in a castle'];
-  const { data } = await client.embeddings.create({ model: 'chorale', input });
-  const like = (n) => data[0].embedding.reduce((sum, x, at) => sum + x * data[n].embedding[at], 0);
-  must(like(1) > like(2), `${like(1)} ${like(2)}`);
-  const models = [];
-  for await (const model of client.models.list()) models.push(model.id);
-  must(models.includes('chorale'), models.join());
-  return `${like(1).toFixed(2)} > ${like(2).toFixed(2)} / ${models.join()}`;
-}
-
-await play(['openai', 'ws'], { text, audio, tool, interrupt, again, odd, chat, speech, embed });
+await play(['openai', 'ws'], { text, audio, tool, interrupt, again, resume, odd, listen, ...requests });

@@ -339,36 +339,6 @@ def test_other_methods_and_addresses_are_refused_in_the_shape_of_all_errors() ->
     against(test)
 
 
-def test_fault_of_our_own_is_told_without_its_text(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    """INTERNAL in words that say nothing; the log has the whole of it."""
-
-    async def test(running: Running, caller: Caller) -> None:
-        opened = await caller.create()
-        monkeypatch.setattr(FakeSession, "read", lambda *_: 1 / 0)
-        messages = caller.watch(opened)
-        await read(messages, 1)
-        error = await refused(anext(messages))
-        assert (error.code, error.message) == (Code.INTERNAL, "Internal error.")
-        monkeypatch.setattr(running.house.directory, "by_id", lambda *_: 1 / 0)
-        error = await refused(caller.get("x", "y"))
-        assert (error.code, error.message) == (Code.INTERNAL, "Internal error.")
-        assert caplog.text.count("ZeroDivisionError") == 2
-
-    each_way(test, "connect")
-
-
-def test_error_of_ours_is_a_status_and_no_fault(caplog: pytest.LogCaptureFixture) -> None:
-    """An expected refusal leaves no stack in the log."""
-
-    async def test(running: Running, caller: Caller) -> None:
-        assert (await refused(caller.get("x", "y"))).code is Code.NOT_FOUND
-        assert not [one for one in caplog.records if one.exc_info]
-
-    each_way(test, "connect")
-
-
 def test_server_starts_without_the_libraries_of_rpc() -> None:
     """Nothing of gRPC or Connect is imported before it is spoken: starting stays cheap."""
     code = (

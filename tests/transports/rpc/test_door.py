@@ -15,6 +15,7 @@ class OneLink:
         self.id = id
         self.told = (2, 30)
         self.closed: list[tuple[int, str]] = []
+        self.was_told_too_much = False
 
     def close(self, code: int, reason: str) -> None:
         self.closed.append((code, reason))

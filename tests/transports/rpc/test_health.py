@@ -10,7 +10,8 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from orchestrator.transports.routes import WorkerCondition
 from orchestrator.transports.rpc import health
-from tests.transports.rpc.calling import Running, against, refused
+from tests.transports.rpc.calling import Running, against, build, refused
+from tests.transports.running import until
 
 SERVING = health_pb2.HealthCheckResponse.SERVING
 NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
@@ -67,8 +68,82 @@ def test_who_watches_is_told_of_changes_only(monkeypatch: pytest.MonkeyPatch) ->
         house.entrance.close()
         assert (await reading).status == NOT_SERVING
         await house.server.stop(5)
-        with pytest.raises(grpc.aio.AioRpcError):
-            await call.read()
+        assert await call.read() is grpc.aio.EOF
+
+    against(test)
+
+
+def test_who_watches_is_told_of_the_end_before_it_comes() -> None:
+    """Though the server ends at once, and nobody has looked since: NOT_SERVING, and then the end of the stream."""
+
+    async def test(running: Running) -> None:
+        call = stub_of(running).Watch(health_pb2.HealthCheckRequest())
+        assert (await call.read()).status == SERVING
+        stopping = asyncio.ensure_future(running.house.server.stop(5))
+        assert (await call.read()).status == NOT_SERVING
+        assert await call.read() is grpc.aio.EOF
+        await stopping
+
+    against(test)
+
+
+def test_health_of_every_service_is_listed() -> None:
+    """In one answer, the server itself as "" among them."""
+
+    async def test(running: Running) -> None:
+        messages: Any = health_pb2
+        listed = await stub_of(running).List(messages.HealthListRequest())
+        names = {
+            "",
+            "chorale.v1.Sessions",
+            "grpc.health.v1.Health",
+            "grpc.reflection.v1alpha.ServerReflection",
+        }
+        assert {name: one.status for name, one in listed.statuses.items()} == dict.fromkeys(names, SERVING)
+
+    against(test)
+
+
+def silent(running: Running, method: str, count: int) -> list[Any]:
+    """Begins calls whose request never comes."""
+    make: Any = running.channel.stream_unary(f"/grpc.health.v1.Health/{method}")
+    return [make() for _ in range(count)]
+
+
+def test_who_asks_for_health_and_says_nothing_takes_no_place_of_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nobody needs a key for it: many such calls, and still work is done and health is told; they are ended."""
+    monkeypatch.setattr(health, "ASKED_WITHIN_S", 3_600.0)
+
+    async def test(running: Running) -> None:
+        asking = silent(running, "Check", 100) + silent(running, "Watch", 20)
+        await until(lambda: running.house.requests.began_count == len(asking))
+        await running.create()
+        assert (await stub_of(running).Check(health_pb2.HealthCheckRequest())).status == SERVING
+        ended = len(asking) - health.MOST_ASKING
+        await until(lambda: len([one for one in asking if one.done()]) >= ended)
+        for call in asking:
+            if call.done():
+                assert await call.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+            call.cancel()
+
+    against(test, lambda: build(max_links=4))
+
+
+def test_who_never_says_what_he_asks_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """DEADLINE_EXCEEDED; who says that he asks nothing, too much or noise: INVALID_ARGUMENT."""
+    monkeypatch.setattr(health, "ASKED_WITHIN_S", 0.05)
+
+    async def test(running: Running) -> None:
+        (call,) = silent(running, "Check", 1)
+        assert (await refused(call))[0] == "DEADLINE_EXCEEDED"
+        (call,) = silent(running, "Check", 1)
+        await call.done_writing()
+        assert (await refused(call))[0] == "INVALID_ARGUMENT"
+        check: Any = running.channel.unary_unary("/grpc.health.v1.Health/Check")
+        for noise in (b"\x0a\x00" * 2_000, b"\xff" * 20):
+            assert (await refused(check(noise)))[0] == "INVALID_ARGUMENT"
 
     against(test)
 

@@ -8,8 +8,11 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
+from orchestrator.observability.instrument import Call
+from orchestrator.observability.traceparent import TraceParent
 from orchestrator.scheduling.job import Tier
 from orchestrator.transports.auth import Key, KeyRing, Principal, digest_of
+from orchestrator.transports.rpc import interceptors
 from orchestrator.transports.rpc.interceptors import headers_of
 from orchestrator.transports.rpc.v1 import chorale_pb2 as pb
 from tests.transports.rpc.calling import House, Running, against, build, refused
@@ -48,6 +51,49 @@ def test_every_call_is_told_once_it_has_ended() -> None:
             ("POST", "/chorale.v1.Sessions/Converse", 499, "2", ""),
         ]
         assert all(one.duration_s >= 0 for one in heard.records)
+
+    against(test)
+
+
+def test_call_is_told_as_a_child_of_its_clients_span() -> None:
+    """With its method and status; calls about health and those without a key are none."""
+    remote = TraceParent(0xABC, 0xDEF, True)
+
+    async def test(running: Running) -> None:
+        heard = running.house.requests
+        key = ("authorization", f"Bearer {MARK}")
+        traced = ("traceparent", f"00-{0xABC:032x}-{0xDEF:016x}-01")
+        await running.stub.Create(pb.CreateRequest(), metadata=(key, traced))
+        await refused(running.stub.Get(pb.GetRequest(), metadata=(key,)))
+        await refused(running.stub.Get(pb.GetRequest(), metadata=(traced,)))
+        health: Any = health_pb2_grpc.HealthStub(running.channel)
+        await health.Check(health_pb2.HealthCheckRequest(), metadata=(traced,))
+        await until(lambda: len(heard.records) == 4)
+        assert [one.call for one in heard.records] == [
+            Call(system="grpc", method="chorale.v1.Sessions/Create", remote=remote, status="OK"),
+            Call(system="grpc", method="chorale.v1.Sessions/Get", status="NOT_FOUND"),
+            None,
+            None,
+        ]
+
+    against(test, keyed)
+
+
+def test_call_whose_time_is_up_is_told_as_such() -> None:
+    """504 and not 499: its client did not leave. Its link is gone, and the session waits."""
+
+    async def test(running: Running) -> None:
+        opened = await running.create()
+        asked = pb.WatchRequest(session_id=opened.session_id, secret=opened.secret)
+        call = running.stub.Watch(asked, timeout=0.2)
+        await call.read()
+        await call.read()
+        assert (await refused(call.read()))[0] == "DEADLINE_EXCEEDED"
+        heard = running.house.requests
+        await until(lambda: len(heard.records) == 2)
+        assert heard.records[-1].status == 504
+        await until(lambda: not running.session.links)
+        assert running.session.ended is None
 
     against(test)
 
@@ -126,6 +172,30 @@ def test_method_that_is_not_there_is_said_to_be_missing() -> None:
         ] == "UNIMPLEMENTED"
 
     against(test, keyed)
+
+
+def test_tenant_has_so_many_calls_at_one_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One more is refused before it is read, and told when to come back; another tenant's is not; places come free."""
+    monkeypatch.setattr(interceptors, "MOST_CALLS", 3)
+    other = Key(digest_of("sk-other"), Principal("beta", Tier.GOLD))
+
+    async def test(running: Running) -> None:
+        key, others = (("authorization", f"Bearer {MARK}"),), (("authorization", "Bearer sk-other"),)
+        make: Any = running.channel.stream_unary("/chorale.v1.Sessions/Send")
+        silent = [make(metadata=key) for _ in range(3)]
+        await until(lambda: running.house.requests.began_count == 3)
+        name, _, trailers = await refused(running.stub.Get(pb.GetRequest(), metadata=key))
+        assert (name, trailers["retry-after-ms"]) == ("RESOURCE_EXHAUSTED", "1000")
+        assert running.house.door.refused == 1
+        await running.stub.Create(pb.CreateRequest(), metadata=others)
+        async with running.converse(authorization=f"Bearer {MARK}") as talk:
+            await talk.open()
+        for call in silent:
+            call.cancel()
+        await until(lambda: len(running.house.requests.records) >= 6)
+        assert (await refused(running.stub.Get(pb.GetRequest(), metadata=key)))[0] == "NOT_FOUND"
+
+    against(test, lambda: build(KeyRing([Key(digest_of(MARK), Principal("alpha", Tier.GOLD)), other])))
 
 
 def test_message_of_who_has_no_key_is_not_read() -> None:

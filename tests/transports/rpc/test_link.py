@@ -132,6 +132,25 @@ def test_link_that_is_to_end_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPa
     run(test)
 
 
+def test_link_that_is_to_end_does_not_go_on_for_a_slow_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where its call cannot be cut (over HTTP, in the middle of a message): what is left is not sent any more."""
+    monkeypatch.setattr(links, "CLOSE_WITHIN_S", 0.02)
+
+    async def test() -> None:
+        stage = Stage()
+        for _ in range(50):
+            stage.session.emit("a")
+        messages = stage.begin(0)
+        await read(messages, 5)
+        stage.link.close(1008, "gone")
+        await until(lambda: bool(stage.cuts))
+        with pytest.raises(LinkClosed, match="gone"):
+            await read(messages, 1)
+        stage.link.drop()
+
+    run(test)
+
+
 def test_link_is_cut_only_once_the_log_has_dropped_what_a_stuck_client_needs(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -189,6 +208,22 @@ def test_client_that_asks_for_much_is_read_again_once_it_has_read() -> None:
         assert not waiting.done()
         stage.link.drop()
         await waiting
+        await messages.aclose()
+
+    run(test)
+
+
+@pytest.mark.parametrize("with_speech", [True, False])
+def test_link_shows_the_secret_where_its_event_has_one(with_speech: bool) -> None:
+    """Its client has opened the session or shown the secret: events are word for word those of a WebSocket."""
+
+    async def test() -> None:
+        stage = Stage(with_speech)
+        messages = stage.begin()
+        await read(messages, 2)
+        stage.session.emit(LoggedEvent(b'{"secret":""}', b'{"secret":"rs_x"}'))
+        (message,) = await read(messages, 1)
+        assert message.event.json == '{"secret":"rs_x"}'
         await messages.aclose()
 
     run(test)

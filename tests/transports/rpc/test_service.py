@@ -7,6 +7,7 @@ import pytest
 from orchestrator.flow.tenants import Allowance
 from orchestrator.scheduling.job import Tier
 from orchestrator.transports.auth import Key, KeyRing, Principal, digest_of
+from orchestrator.transports.pace import Rate
 from orchestrator.transports.rpc.interceptors import address_of
 from orchestrator.transports.rpc.v1 import chorale_pb2 as pb
 from tests.transports.rpc.calling import Conversation, House, Running, against, build, refused
@@ -123,3 +124,39 @@ def test_server_without_keys_does_not_serve_others_through_a_proxy() -> None:
 def test_address_is_read_from_the_name_of_a_peer(peer: str, address: str) -> None:
     """Without port and brackets, as they are compared."""
     assert address_of(peer) == address
+
+
+def test_requests_that_say_too_much_are_told_when_to_come_back() -> None:
+    """RESOURCE_EXHAUSTED with the time to wait; nothing of what is over is handled."""
+
+    async def test(running: Running) -> None:
+        opened = await running.create()
+        event = '{"type": "response.cancel"}'
+        asked = pb.SendRequest(session_id=opened.session_id, secret=opened.secret, events=[event] * 64)
+        assert (await running.stub.Send(asked)).accepted == 64
+        name, _, trailers = await refused(running.stub.Send(asked))
+        assert (name, trailers["chorale-code"]) == ("RESOURCE_EXHAUSTED", "rate_limit_exceeded")
+        assert 0 < int(trailers["retry-after-ms"]) <= 60_000
+        assert len(running.session.submitted) == 64
+
+    against(test, lambda: build(rate=Rate(1, 1e9, 10**9, 10)))
+
+
+def test_stream_whose_key_is_withdrawn_before_it_has_said_anything_joins_nothing() -> None:
+    """UNAUTHENTICATED: there is no link yet that could be closed, and there is to be none."""
+
+    async def test(running: Running) -> None:
+        opened = await running.stub.Create(pb.CreateRequest(), metadata=ALPHA)
+        async with Conversation(running.stub.Converse(metadata=ALPHA)) as talk:
+            await until(lambda: running.house.entrance.links == 1)
+            running.house.entrance.withdraw(
+                frozenset({Key(digest_of("key-a"), Principal("a", Tier.GOLD)).id})
+            )
+            await talk.call.write(
+                pb.ClientMessage(join=pb.Join(session_id=opened.session_id, secret=opened.secret))
+            )
+            name, text, _ = await refused(talk.call.read())
+            assert (name, text) == ("UNAUTHENTICATED", "The key has been withdrawn.")
+        assert running.session.links == {}
+
+    against(test, keyed)
