@@ -30,7 +30,7 @@ ARGS ?=
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help run setup test check lint format types imports unit quick docs-check diagrams dashboard proto bench demo-consistency fit-consistency clients load clean distclean
+.PHONY: help run setup test check lint format types imports unit quick fuzz docs-check diagrams dashboard proto bench demo-consistency fit-consistency clients load clean distclean
 
 help:  ## list these verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -62,6 +62,9 @@ unit: $(DEV) $(MODELS)  ## every test; ARGS="-k ring" narrows
 
 quick: $(DEV)  ## the tests without real models, browser and recordings: a minute or two
 	$(PYTEST) -m "not real and not browser and not corpus" $(ARGS)
+
+fuzz: $(DEV)  ## fuzz and security tests at length, with new examples each time; EXAMPLES=200
+	CHORALE_FUZZ_EXAMPLES=$(or $(EXAMPLES),200) CHORALE_HALF_OPEN=1000 $(PYTEST) tests/fuzz tests/security $(ARGS)
 
 docs-check: $(DEV)  ## README and docs: links, verbs, commands and diagrams hold
 	$(PYTEST) tests/test_docs.py tests/test_diagrams.py $(ARGS)

@@ -11,34 +11,36 @@ import itertools
 import os
 import random
 import statistics
-import time
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import Callable
 from contextlib import aclosing, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import parse_qs, urlsplit
 
 import typer
-from connectrpc.protocol import ProtocolType
-from pyqwest import HTTPVersion
-from websockets.asyncio.client import connect
+import uvloop
 from websockets.asyncio.server import ServerConnection, serve
 from websockets.exceptions import ConnectionClosed
 
+from benchmarks.door_clients import Place
 from benchmarks.nginx_front import front_of, is_installed
 from benchmarks.outcome import Claim, Outcome, Row, screen, table, this_machine
 from benchmarks.resume_calls import cut_calls
 from benchmarks.resume_outcome import Compared, Received
-from benchmarks.resume_rpc import Following, by_grpc, watching
+from benchmarks.resume_returns import Latencies, Returns, returns_from_apart
+from benchmarks.resume_rpc import Following
 from benchmarks.resume_server import PACE_S, CuttingRelay, Ports, serving
-from benchmarks.resume_sse import by_sse
-from orchestrator.clients.address import CallFailed, Event, ServerAway
+from benchmarks.resume_transports import TRANSPORTS, way_of
+from orchestrator.clients.address import CallFailed, ServerAway
 from orchestrator.clients.returning import Cursor
 from orchestrator.clients.text_socket import RealtimeSocket
 
 DELTAS = 400
 MOST_BYTES = 24_000
+LOG_EVENTS = 8_192
+MOST_BEHIND = 2_048
+"""Events. A client that is cut often is slower than a reply: it is waited for while the log still has what it lacks."""
+
 AIM_S = 0.050
 
 _TEXTS_AT_ONCE = 64
@@ -50,38 +52,6 @@ SHAPES: tuple[dict[str, Any], ...] = (
     {"output_modalities": ["audio"], "audio": {"output": {"format": {"type": "audio/pcmu"}}}},
 )
 """How replies come, in turn."""
-
-
-async def by_websocket(port: int, cursor: Cursor) -> AsyncGenerator[tuple[Event, str], None]:
-    async with RealtimeSocket.connect(f"http://127.0.0.1:{port}", cursor=cursor) as socket:
-        try:
-            while True:
-                event = await socket.receive()
-                yield event, socket.text
-        finally:
-            socket.abort()  # a farewell would wait until all was read
-
-
-TRANSPORTS: dict[str, Following] = {
-    "websocket": by_websocket,
-    "grpc": by_grpc,
-    "grpc-web": watching(ProtocolType.GRPC_WEB, HTTPVersion.HTTP1),
-    "connect": watching(ProtocolType.CONNECT, HTTPVersion.HTTP1),
-    "sse": by_sse,
-}
-BY_HTTP2: dict[str, Following] = {
-    "grpc": by_grpc,
-    "grpc-web": watching(ProtocolType.GRPC_WEB, HTTPVersion.HTTP2),
-    "connect": watching(ProtocolType.CONNECT, HTTPVersion.HTTP2),
-}
-"""What goes to nginx where it speaks HTTP/2. WebSockets and event streams go through it by HTTP/1.1."""
-
-
-def _way(transport: str, front: Ports) -> tuple[Following, int]:
-    """Returns how a client connects, and where."""
-    if transport == "grpc" or (front.is_http2 and transport in BY_HTTP2):
-        return BY_HTTP2[transport], front.grpc
-    return TRANSPORTS[transport], front.http
 
 
 CALL = "call"
@@ -101,9 +71,9 @@ async def cut(
     if transport == CALL:
         return await cut_calls(cuts, seed, deltas, tell)
     async with (
-        serving(deltas, PACE_S, log_events=8_192) as ports,
+        serving(deltas, PACE_S, log_events=LOG_EVENTS) as ports,
         front_of(ports, nginx) as front,
-        CuttingRelay(_way(transport, front)[1], random.Random(seed), most_bytes) as relay,
+        CuttingRelay(way_of(transport, _place(front))[1], random.Random(seed), most_bytes) as relay,
         RealtimeSocket.connect(f"http://127.0.0.1:{ports.http}") as observer,
     ):
         cursor = Cursor()
@@ -111,7 +81,9 @@ async def cut(
         whole, got = Received(), Received()
         tasks = (
             asyncio.create_task(_watch(observer, cursor.session_id, whole), name="observer"),
-            asyncio.create_task(_follow(_way(transport, front)[0], relay.port, cursor, got), name="client"),
+            asyncio.create_task(
+                _follow(way_of(transport, _place(front))[0], relay.port, cursor, got), name="client"
+            ),
         )
         try:
             for number, shape in enumerate(itertools.cycle(SHAPES), start=1):
@@ -121,6 +93,7 @@ async def cut(
                 tell(relay.cuts)
                 if relay.cuts >= cuts:
                     break
+                await got.wait_for(lambda: whole.last - got.last < MOST_BEHIND, tasks)
             relay.is_cutting = False
             await got.wait_for(lambda: got.last >= whole.last, tasks)
         finally:
@@ -130,18 +103,12 @@ async def cut(
         return Compared.of(relay.cuts, whole, got)
 
 
-@dataclass(frozen=True, slots=True)
-class Latencies:
-    """Seconds until the first missed event, of each return; and round trips on a connection that is there."""
-
-    chorale: list[float]
-    plain: list[float]
-    round_trips: list[float]
+def _place(front: Ports) -> Place:
+    return Place(front.http, front.grpc, front.is_http2)
 
 
 async def latencies(transport: str, events: int, tries: int, seed: int = 0, nginx: bool = False) -> Latencies:
     """Measures returns to random places of a log of so many events."""
-    chance = random.Random(seed)
     async with (
         serving(DELTAS, 0.0, log_events=2 * events) as ports,
         front_of(ports, nginx) as front,
@@ -163,14 +130,8 @@ async def latencies(transport: str, events: int, tries: int, seed: int = 0, ngin
         texts = [whole.texts[number] for number in sorted(whole.texts)]
         async with serve(_list_server(texts), "127.0.0.1", 0, compression=None) as bare:
             bare_port = int(next(iter(bare.sockets)).getsockname()[1])
-            result = Latencies([], [], [])
-            async with connect(f"ws://127.0.0.1:{bare_port}/?after={len(texts)}", proxy=None) as idle:
-                for _ in range(tries):
-                    cursor.last = chance.randrange(events)
-                    result.chorale.append(await _first_missed(*_way(transport, front), cursor))
-                    result.plain.append(await _first_of_list(bare_port, cursor.last))
-                    result.round_trips.append(await (await idle.ping()))
-        return result
+            plan = Returns(transport, bare_port, cursor.session_id, cursor.secret, events, tries, seed)
+            return await returns_from_apart(_place(front), plan)
 
 
 async def _watch(observer: RealtimeSocket, session_id: str, whole: Received) -> None:
@@ -192,16 +153,6 @@ async def _follow(transport: Following, port: int, cursor: Cursor, got: Received
             pass
 
 
-async def _first_missed(transport: Following, port: int, cursor: Cursor) -> float:
-    place = Cursor(cursor.session_id, cursor.secret, cursor.last)
-    began_s = time.perf_counter()
-    async with aclosing(transport(port, place)) as events:
-        async for event, _ in events:
-            if place.receive(event) and place.last != cursor.last:
-                return time.perf_counter() - began_s
-    raise CallFailed("the connection ended")
-
-
 def _list_server(texts: list[str]) -> Callable[[ServerConnection], Any]:
     async def send(connection: ServerConnection) -> None:
         assert connection.request is not None
@@ -214,15 +165,6 @@ def _list_server(texts: list[str]) -> Callable[[ServerConnection], Any]:
             await connection.wait_closed()
 
     return send
-
-
-async def _first_of_list(port: int, after: int) -> float:
-    began_s = time.perf_counter()
-    async with connect(f"ws://127.0.0.1:{port}/?after={after}", proxy=None) as connection:
-        await connection.recv()
-        took_s = time.perf_counter() - began_s
-        connection.transport.abort()
-    return took_s
 
 
 def command(
@@ -253,7 +195,7 @@ def command(
     console, machine = screen(), this_machine()
     console.print(f"[dim]{machine}[/]")
     with console.status("cutting") as status:
-        found = asyncio.run(
+        found = uvloop.run(
             cut(transport, cuts, seed, tell=lambda done: status.update(f"{done} of {cuts} cuts"), nginx=nginx)
         )
     compared: list[Row] = [
@@ -286,7 +228,7 @@ def command(
     outcome.claims.append(Claim(whole, found.is_equal, found.cuts))
     if transport != CALL:
         with console.status(f"coming back to a log of {events} events"):
-            took = asyncio.run(latencies(transport, events, tries, seed, nginx))
+            took = uvloop.run(latencies(transport, events, tries, seed, nginx))
         rows: list[Row] = [
             {"first missed event": name, "p50 ms": _quantile(values, 50), "p95 ms": _quantile(values, 95)}
             for name, values in (

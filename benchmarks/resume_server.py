@@ -6,6 +6,7 @@ workers: every delta and every piece of sound passes the dispatcher, its session
 
 import asyncio
 import contextlib
+import gc
 import random
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -189,8 +190,12 @@ async def serving(
     task = asyncio.create_task(server.serve(sockets), name="server")
     try:
         await server.listening.wait()
-        yield Ports(sockets[0].getsockname()[1], await rpc.start(), dispatcher, clock)
+        grpc_port = await rpc.start()
+        gc.collect()
+        gc.freeze()  # as `chorale serve` does
+        yield Ports(sockets[0].getsockname()[1], grpc_port, dispatcher, clock)
     finally:
+        gc.unfreeze()
         await registry.close()
         await rpc.stop(1)
         await calls.close()

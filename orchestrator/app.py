@@ -38,6 +38,7 @@ from orchestrator.settings.parts import (
 )
 from orchestrator.settings.watching import ServerParts, make_telemetry, watch_server
 from orchestrator.transports.auth import Gate, KeyRing, SecretBook
+from orchestrator.transports.certificates import check_certificate
 from orchestrator.transports.entrance import Entrance
 from orchestrator.transports.http import make_app
 from orchestrator.transports.key_file import read_key_file, read_signing_key
@@ -95,6 +96,8 @@ class Application:
         self._clock = clock = MonotonicClock()
         output_tokens = settings.limits.default_output_tokens
         ring = read_key_file(server.key_file, output_tokens) if server.key_file else None
+        if server.tls is not None:
+            check_certificate(server.tls.cert, server.tls.key)
         self._settings = settings
         self._telemetry = make_telemetry(settings, clock)
         self._pool = WorkerPool(PoolSettings(worker_specs(settings)), clock, progress)
@@ -212,6 +215,7 @@ class Application:
         if self._settings.server.revoke == "close":
             self._entrance.withdraw(key_ids)
             self._registry.withdraw(key_ids)
+            self._calls.withdraw(key_ids)
 
     def stop(self) -> None:
         """Ends the server: the first time after what runs has finished (`server.drain_s`), the second time at once."""

@@ -38,13 +38,14 @@ def running(
     test: Callable[[Application, int], Awaitable[None]],
     environment: dict[str, str] | None = None,
     on_ready: Callable[[str], None] = lambda _: None,
+    within_s: float = 60,
 ) -> None:
     """Runs `test` beside a server; the server then stops in good order and leaves no task behind."""
 
     async def main() -> None:
         port = free_port()
         application = Application(load(None, {**SCRIPTED, **(environment or {})}, {"server.port": port}))
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(within_s):
             serving = asyncio.create_task(application.run(on_ready))
             try:
                 await test(application, port)

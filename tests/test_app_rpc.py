@@ -2,11 +2,15 @@
 
 import asyncio
 import json
+import re
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
 import grpc
+import httpx
 import pytest
+from websockets.asyncio.client import connect
 
 from orchestrator.app import Application, CannotListen
 from orchestrator.settings import load
@@ -69,6 +73,33 @@ def test_application_answers_over_grpc_and_browsers_read_along() -> None:
             assert last == heard[-1].number
             await browser.end(opened)
             assert [one async for one in watched if one.number] == []
+
+    running(test, GRPC)
+
+
+def test_application_counts_links_by_the_door_that_they_came_by() -> None:
+    """A WebSocket, a stream of gRPC and two of server-sent events: each is in its own series of `/metrics`."""
+
+    async def test(application: Application, port: int) -> None:
+        address = f"127.0.0.1:{await ready(application, port)}"
+        async with (
+            grpc.aio.insecure_channel(address) as channel,
+            Conversation(stub_of(channel).Converse()) as talk,
+            connect(f"ws://127.0.0.1:{port}/v1/realtime?model=m", proxy=None) as link,
+            httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", trust_env=False) as client,
+            AsyncExitStack() as streams,
+        ):
+            opened = await talk.open(model="m")
+            await link.recv()
+            shown = {"chorale-session-secret": opened.secret}
+            where, readers = f"/v1/sessions/{opened.session_id}/events", []
+            for _ in range(2):
+                stream = await streams.enter_async_context(client.stream("GET", where, headers=shown))
+                readers.append(stream.aiter_raw())
+                await anext(readers[-1])
+            told = (await client.get("/metrics")).text
+            found = re.findall(r'^chorale_links\{chorale_link_kind="(\w+)"\} (\d+)', told, re.MULTILINE)
+            assert dict(found) == {"websocket": "1", "call": "0", "events": "2", "rpc": "1"}
 
     running(test, GRPC)
 

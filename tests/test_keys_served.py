@@ -130,7 +130,7 @@ def test_withdrawn_key_is_sent_away_from_every_door(tmp_path: Path) -> None:
             path = f"/v1/sessions/{opened.session_id}"
             secret = {"Chorale-Session-Secret": opened.secret}
             asked = pb.WatchRequest(session_id=opened.session_id, secret=opened.secret)
-            by_grpc = stub.Watch(asked, metadata=(("authorization", f"Bearer {ONE}"),))
+            by_grpc = aiter(stub.Watch(asked, metadata=(("authorization", f"Bearer {ONE}"),)))
             by_connect = connecting.watch(opened)
             async with (
                 speaking(port, ONE) as socket,
@@ -138,7 +138,7 @@ def test_withdrawn_key_is_sent_away_from_every_door(tmp_path: Path) -> None:
                 client.stream("GET", path + f"/events?secret={opened.secret}") as by_secret,
             ):
                 assert (by_key.status_code, by_secret.status_code) == (200, 200)
-                await by_grpc.read()
+                await anext(by_grpc)
                 await anext(by_connect)
                 assert (await client.get(path, headers={**other, **secret})).status_code == 200
                 file.write_text("keys:\n" + entry(TWO, "a"))
@@ -183,3 +183,30 @@ def test_key_file_that_is_half_written_changes_nothing_until_it_is_whole(tmp_pat
             assert (await ask(link, "and still"))["status"] == "completed"
 
     running(test, {"CHORALE_SERVER__KEY_FILE": str(file), "CHORALE_SERVER__KEY_POLL_S": "0.05"})
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_client_secret_outlives_the_server_where_its_signing_key_does(tmp_path: Path, shared: bool) -> None:
+    """`server.secret_file`: with it the next server knows the secret, without it does not."""
+    file, signing = tmp_path / "keys.yaml", tmp_path / "signing"
+    file.write_text("keys:\n" + entry(ONE, "a"))
+    signing.write_bytes(bytes(range(32)))
+    options = {"CHORALE_SERVER__KEY_FILE": str(file)}
+    if shared:
+        options["CHORALE_SERVER__SECRET_FILE"] = str(signing)
+    made: list[str] = []
+
+    async def make(_: Application, port: int) -> None:
+        await readiness(port, lambda answer: answer.status_code == 200)
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", trust_env=False) as client:
+            answer = await client.post(SECRETS, headers={"Authorization": f"Bearer {ONE}"})
+            made.append(answer.json()["value"])
+
+    async def show(_: Application, port: int) -> None:
+        await readiness(port, lambda answer: answer.status_code == 200)
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", trust_env=False) as client:
+            answer = await client.post("/v1/sessions", headers={"Authorization": f"Bearer {made[0]}"})
+            assert answer.status_code == (201 if shared else 401)
+
+    running(make, options)
+    running(show, options)

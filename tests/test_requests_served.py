@@ -8,6 +8,7 @@ import openai
 import pytest
 from openai import AsyncOpenAI
 from openai.types.chat import ChatCompletionMessageParam
+from websockets.asyncio.client import connect
 
 from orchestrator.app import Application
 from orchestrator.settings import load
@@ -15,6 +16,7 @@ from tests.test_app import SCRIPTED, free_port, readiness, running
 
 HI: list[ChatCompletionMessageParam] = [{"role": "user", "content": "one two three four"}]
 ENDLESS = {"CHORALE_WORKERS__LLM__OPTIONS": json.dumps({"pause_ms": 100, "default": "word " * 10_000})}
+TEXT = {"output_modalities": ["text"]}
 SLOW = {"CHORALE_WORKERS__LLM__OPTIONS": json.dumps({"pause_ms": 20, "default": "word " * 100})}
 
 
@@ -59,6 +61,33 @@ def test_requests_are_answered_by_the_workers_of_the_server() -> None:
             assert {one.id for one in (await asking.models.list()).data} == {"chorale", "scripted"}
 
     running(test)
+
+
+def test_talk_is_answered_while_requests_never_end() -> None:
+    """Eight requests that write for ever, of more than the four places that there are: a session that is opened then
+    gets its first word, and its place is not one that somebody had to give up."""
+
+    async def test(_: Application, port: int) -> None:
+        async with await client(port) as asking:
+            streams = [
+                asyncio.ensure_future(asking.chat.completions.create(model="m", messages=HI, stream=True))
+                for _ in range(8)
+            ]
+            await asyncio.wait(streams, return_when=asyncio.FIRST_COMPLETED)
+            async with connect(f"ws://127.0.0.1:{port}/v1/realtime") as link:
+                item = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "hi"}]}
+                await link.send(json.dumps({"type": "conversation.item.create", "item": item}))
+                await link.send(json.dumps({"type": "response.create", "response": TEXT}))
+                while json.loads(await link.recv())["type"] != "response.output_text.delta":
+                    pass
+            writing = [one for one in streams if one.done()]
+            assert 1 <= len(writing) <= 3
+            for one in streams:
+                one.cancel()
+            for one in writing:
+                await (await one).close()
+
+    running(test, ENDLESS)
 
 
 def test_reply_that_is_being_streamed_is_finished_before_the_server_stops() -> None:

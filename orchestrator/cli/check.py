@@ -74,7 +74,7 @@ def check(
 ) -> None:
     """Check that everything is there.
 
-    Looks at the configuration, the key file, the port, and the models of every worker. Starts nothing.
+    Looks at the configuration, the key file, the certificate, the port, and the models of every worker. Starts nothing.
     """
     from orchestrator import settings
     from orchestrator.errors import ConfigError
@@ -92,6 +92,7 @@ def examine(settings: "Settings") -> Iterator[Finding]:
     """Yields everything that was looked at."""
     yield from _keys(settings)
     yield from _signing_key(settings)
+    yield from _certificate(settings)
     yield _port(settings)
     yield from _workers(settings)
 
@@ -133,6 +134,24 @@ def _signing_key(settings: "Settings") -> Iterator[Finding]:
     if others_may_read(path):
         text = f"others on this machine may make client secrets with it: chmod 600 {path}"
         yield Finding("secret_file", Outcome.NOTE, text)
+
+
+def _certificate(settings: "Settings") -> Iterator[Finding]:
+    from orchestrator.errors import ConfigError
+    from orchestrator.transports.certificates import check_certificate
+
+    tls = settings.server.tls
+    if tls is None:
+        return
+    try:
+        check_certificate(tls.cert, tls.key)
+    except ConfigError as error:
+        yield Finding("tls", Outcome.WRONG, str(error))
+        return
+    yield Finding("tls", Outcome.FINE, str(tls.cert))
+    if others_may_read(tls.key):
+        text = f"others on this machine may pass for this server with {tls.key}: chmod 600 {tls.key}"
+        yield Finding("tls", Outcome.NOTE, text)
 
 
 def others_may_read(path: Path) -> bool:

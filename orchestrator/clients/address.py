@@ -38,15 +38,22 @@ class ServerUntrusted(ChoraleError):
         )
 
 
+def retry_after_s(headers: Mapping[str, str]) -> float:
+    """Returns for how long a server asks to be left alone: whole seconds, a minute at most; 0 where it says nothing."""
+    text = headers.get("Retry-After", "")
+    return min(60.0, float(text)) if text.isascii() and text.isdigit() else 0.0
+
+
 class ServerRefused(ChoraleError):
-    """The server answers, and says no."""
+    """The server answers, and says no. `retry_after_s`: before that it wants to hear nothing."""
 
     code: ClassVar[str] = "server_refused"
 
-    def __init__(self, status: int, message: str) -> None:
+    def __init__(self, status: int, message: str, retry_after_s: float = 0.0) -> None:
         hint = ". Give a key with --key or CHORALE_API_KEY" if status == 401 else ""
         super().__init__(f"the server refuses ({status}): {message.rstrip('.')}{hint}")
         self.status = status
+        self.retry_after_s = retry_after_s
 
 
 class CallFailed(ChoraleError):
@@ -118,4 +125,4 @@ def refusal(response: httpx.Response) -> ServerRefused:
         is_page = "html" in response.headers.get("content-type", "")
         message = "" if is_page else response.text.strip()[:200]
         message = message or response.reason_phrase or "no reason given"
-    return ServerRefused(response.status_code, str(message))
+    return ServerRefused(response.status_code, str(message), retry_after_s(response.headers))

@@ -14,6 +14,9 @@ LONGEST_DELAY_S = 20.0
 ID_HEADER = "Chorale-Session-Id"
 SECRET_HEADER = "Chorale-Session-Secret"
 
+STEADY_S = 5.0
+"""A connection that held for so long counts as a real one."""
+
 PASSING = (429, 502, 503, 504)
 """HTTP statuses after which another attempt may help …"""
 

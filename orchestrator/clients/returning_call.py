@@ -10,7 +10,7 @@ import numpy as np
 from orchestrator.clients.address import CallFailed, Event, ServerAway, ServerRefused
 from orchestrator.clients.call import RealtimeCall
 from orchestrator.clients.recording import Samples
-from orchestrator.clients.returning import GONE, PASSING, Backoff, Cursor, Rules
+from orchestrator.clients.returning import GONE, PASSING, STEADY_S, Backoff, Cursor, Rules
 
 Dialling = Callable[[Cursor], AbstractAsyncContextManager[RealtimeCall]]
 
@@ -26,6 +26,7 @@ class ReturningCall:
         self._stack = AsyncExitStack()
         self._heard: list[Samples] = []
         self._now: RealtimeCall | None = None
+        self._opened_s = self._wait_s = 0.0
         self.failure: str | None = None
         """Why there is no call any more, once that is so."""
 
@@ -76,6 +77,8 @@ class ReturningCall:
         if not self.now.cursor.may_return:
             raise broke
         self._rules.notice(f"{broke}; calling again")
+        if asyncio.get_running_loop().time() - self._opened_s > STEADY_S:
+            self._backoff.steady()
         self._heard.append(self.now.received_pcm().samples)
         await self._stack.aclose()
         try:
@@ -86,16 +89,19 @@ class ReturningCall:
             raise broke from None
 
     async def _attempt(self, broke: CallFailed) -> bool:
-        await asyncio.sleep(self._backoff.next_s())
+        await asyncio.sleep(self._backoff.next_s(self._wait_s))
+        self._wait_s = 0.0
         try:
             await self._open(self.now.cursor)
         except (ServerAway, CallFailed):
             return False
         except ServerRefused as refused:
             if refused.status in PASSING:
+                self._wait_s = refused.retry_after_s
                 return False
             raise (broke if refused.status == GONE else refused) from None
         return True
 
     async def _open(self, cursor: Cursor) -> None:
         self._now = await self._stack.enter_async_context(self._dial(cursor))
+        self._opened_s = asyncio.get_running_loop().time()

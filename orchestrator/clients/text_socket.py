@@ -9,14 +9,29 @@ from typing import Any, Self
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus
 
-from orchestrator.clients.address import Address, CallFailed, Event, ServerAway, ServerRefused, unreachable
-from orchestrator.clients.returning import GONE, PASSING, SECRET_HEADER, Backoff, Cursor, Rules, Unconfirmed
+from orchestrator.clients.address import (
+    Address,
+    CallFailed,
+    Event,
+    ServerAway,
+    ServerRefused,
+    retry_after_s,
+    unreachable,
+)
+from orchestrator.clients.returning import (
+    GONE,
+    PASSING,
+    SECRET_HEADER,
+    STEADY_S,
+    Backoff,
+    Cursor,
+    Rules,
+    Unconfirmed,
+)
 from orchestrator.ids import random_id
 
 CONNECT_WITHIN_S = 10.0
 
-_STEADY_S = 5.0
-"""A connection that held for so long counts as a real one."""
 MAX_EVENT_BYTES = 16 * 2**20
 
 
@@ -53,7 +68,9 @@ class RealtimeSocket:
                 proxy=None,
             )
         except InvalidStatus as error:
-            raise ServerRefused(error.response.status_code, _message(error.response.body)) from error
+            response = error.response
+            wait_s = retry_after_s(response.headers)
+            raise ServerRefused(response.status_code, _message(response.body), wait_s) from error
         except ConnectionRefusedError as error:
             raise ServerAway(url, "connection refused") from error
         except (OSError, TimeoutError, InvalidHandshake) as error:
@@ -109,7 +126,7 @@ class ReturningSocket:
         self._unconfirmed = Unconfirmed()
         self._stack = AsyncExitStack()
         self._socket: RealtimeSocket | None = None
-        self._opened_s = 0.0
+        self._opened_s = self._wait_s = 0.0
         self._broke: CallFailed | None = None
         self._returning = asyncio.Lock()
         self.returns = 0
@@ -168,7 +185,7 @@ class ReturningSocket:
     def _lose(self, socket: RealtimeSocket, broke: CallFailed) -> None:
         if self._socket is socket:
             self._socket, self._broke = None, broke
-            if asyncio.get_running_loop().time() - self._opened_s > _STEADY_S:
+            if asyncio.get_running_loop().time() - self._opened_s > STEADY_S:
                 self._backoff.steady()
 
     async def _connected(self) -> RealtimeSocket:
@@ -191,16 +208,21 @@ class ReturningSocket:
 
     async def _attempt(self, broke: CallFailed) -> RealtimeSocket | None:
         await self._stack.aclose()
-        await asyncio.sleep(self._backoff.next_s())
+        await asyncio.sleep(self._backoff.next_s(self._wait_s))
+        self._wait_s = 0.0
         try:
             socket = await self._open()
             for event in self._unconfirmed.again():
                 await socket.send(event)
+        except asyncio.CancelledError:
+            self._socket = None  # what is to be said again is said by who comes next
+            raise
         except (ServerAway, CallFailed):
             self._socket = None
             return None
         except ServerRefused as refused:
             if refused.status in PASSING:
+                self._wait_s = refused.retry_after_s
                 return None
             raise (broke if refused.status == GONE else refused) from None
         return socket

@@ -26,7 +26,7 @@ _MOST = 2**32 - 1
 
 
 class Resource(Enum):
-    """What is counted: tokens read and written by language models, sound recognised, answers asked for."""
+    """What is counted: tokens that models of language read and write, sound recognised, answers asked for."""
 
     LLM_TOKENS = "llm_tokens"
     AUDIO_MS = "audio_ms"

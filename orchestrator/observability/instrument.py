@@ -74,10 +74,22 @@ class TurnRecord:
     remote: TraceParent | None = None
 
 
+@dataclass(slots=True, kw_only=True)
+class Call:
+    """A call of a service: what of its request is told as a span. `system`: how it was carried (``grpc``, also for
+    gRPC-Web, or ``connectrpc``). `method`: service and method, ``a.b.Service/Method``. `remote`: the client's span that
+    it belongs to. `status`: the name of its gRPC status code, "" until it is known."""
+
+    system: str
+    method: str
+    remote: TraceParent | None = None
+    status: str = ""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestRecord:
     """An HTTP request that has been answered. `route` is the pattern, never the path, and "" where there is none;
-    `status` is 0 where the client left before an answer."""
+    `status` is 0 where the client left before an answer. `call`: what it was, where it was a call of a service."""
 
     method: str
     route: str
@@ -86,6 +98,7 @@ class RequestRecord:
     scheme: str = "http"
     version: str = "1.1"
     error: str = ""
+    call: Call | None = None
 
 
 class Instrument(Protocol):

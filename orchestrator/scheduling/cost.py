@@ -1,8 +1,8 @@
 """What a job uses of its tenant's quotas: estimated and reserved before it is queued, put right at its end.
 
 A final recognition costs the sound that it hears; a reply costs one request, what the model reads and what it may
-write. Drafts, scores, understanding and speech cost nothing: the server makes them for itself. Who asks for such work
-alone asks for a request (`Costs.request`).
+write; vectors that somebody asks for cost the tokens that they are of. Drafts, scores, understanding and speech cost
+nothing: the server makes them for itself. Who asks for such work alone asks for a request (`Costs.request`).
 """
 
 from collections import deque
@@ -17,7 +17,16 @@ from orchestrator.flow.limiter import Refusal
 from orchestrator.flow.tenants import Hold, Quotas, TenantLimits, TenantStatistics
 from orchestrator.flow.token_limiter import Resource
 from orchestrator.scheduling.job import Job
-from orchestrator.scheduling.work import LimitLeft, Replied, Reply, Report, Transcribe, Transcribed
+from orchestrator.scheduling.work import (
+    Embed,
+    Embedded,
+    LimitLeft,
+    Replied,
+    Reply,
+    Report,
+    Transcribe,
+    Transcribed,
+)
 
 BYTES_PER_MS = 32
 DEFAULT_OUTPUT_TOKENS = 1_024
@@ -55,6 +64,9 @@ class Costs:
         match job.work:
             case Transcribe(draft=False):
                 needs = {Resource.AUDIO_MS: ceil(len(job.work.audio) / BYTES_PER_MS)}
+            case Embed(texts=texts):
+                read_bytes = sum(len(text.encode()) for text in texts)
+                needs = {Resource.LLM_TOKENS: ceil(read_bytes * _FIRST_RATIO) + len(texts)}
             case Reply() as work if quotas := self._limits.quotas_of(tenant, tier):
                 read_bytes = _bytes_of(work)
                 written = self._default_output_tokens if work.max_tokens is None else work.max_tokens
@@ -85,6 +97,8 @@ class Costs:
                 if report.input_tokens and charge.read_bytes >= _LEAST_BYTES:
                     self._ratios.append(report.input_tokens / charge.read_bytes)
                 hold.settle({Resource.LLM_TOKENS: report.input_tokens + report.output_tokens}, now)
+            case Embedded(tokens=tokens):
+                hold.settle({Resource.LLM_TOKENS: tokens}, now)
             case Transcribed():
                 hold.settle({}, now)
             case None if written:

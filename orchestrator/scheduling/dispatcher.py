@@ -96,8 +96,7 @@ class Dispatcher:
         remote: TraceParent | None = None,
         tier: int | None = None,
     ) -> None:
-        """Reports of this session's jobs go to `deliver`, on the event loop; it must neither wait nor raise. See
-        `Listener` for the rest."""
+        """Reports of this session's jobs go to `deliver`, on the event loop; it must neither wait nor raise."""
         if session_id in self._listeners:
             raise InvalidState("dispatcher", "listening", session_id)
         self._listeners[session_id] = Listener(deliver, tenant, remote, tier)
@@ -119,6 +118,10 @@ class Dispatcher:
     def left(self, tenant: str, tier: int) -> tuple[LimitLeft, ...]:
         """Returns what a tenant may still use; nothing of what has no quota."""
         return () if self._costs is None else self._costs.left(tenant, tier, self._clock.now_us())
+
+    def places(self, kind: WorkKind) -> int | None:
+        """Returns how many jobs of a kind may be with workers now; None where that is not known."""
+        return self._instances.places(kind)
 
     def submit(self, job: Job, turn: int = 0) -> None:
         """Queues a job of a session's `turn` (for telemetry; `NO_TURN`: of a request). Never waits: a refusal arrives

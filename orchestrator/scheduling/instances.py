@@ -70,11 +70,18 @@ class Instances:
             instance = self._instance(worker_id, slots.kind)
             jobs = slots.jobs
             if instance is not None:
-                limit = max(1, int(instance.limit.value * self.factor))
-                jobs = min(jobs, limit - instance.limiter.in_flight)
+                jobs = min(jobs, self._limit_of(instance) - instance.limiter.in_flight)
             if jobs > 0:
                 capped[worker_id] = slots if jobs == slots.jobs else replace(slots, jobs=jobs)
         return capped
+
+    def places(self, kind: WorkKind) -> int | None:
+        """Returns how many jobs all workers of a kind may have now; None where none of them is known yet."""
+        limits = [self._limit_of(one) for one in self._instances.values() if one.kind == kind]
+        return sum(limits) or None
+
+    def _limit_of(self, instance: _Instance) -> int:
+        return max(1, int(instance.limit.value * self.factor))
 
     def sent(self, worker_id: str, job_ids: Sequence[str], now: int) -> None:
         """Jobs go to a worker. Raises `InvalidState` beyond what `cap` has left."""

@@ -9,10 +9,10 @@ from typing import TypeVar
 from msgspec import structs
 
 from orchestrator.errors import WireError
-from orchestrator.sessions.clips import ClipStore, named, unwritten_sound
+from orchestrator.sessions.clips import ClipStore, named, places_of_sound, unwritten_sound, without_name
 from orchestrator.sessions.pictures import PictureStore, names_of
 from orchestrator.sessions.tap import Tap
-from orchestrator.wire.client import CreateItem
+from orchestrator.wire.client import AnyClientEvent, CreateItem
 
 Read = TypeVar("Read")
 
@@ -26,7 +26,7 @@ async def without_content(
     item = await _in_slices(pictures.read(event.item))
     if sounds := unwritten_sound(item):
         try:
-            with closing(clips.read(sounds)) as reading:
+            with closing(clips.read(sounds, places_of_sound(item))) as reading:
                 for read in reading:
                     name = read
                     await asyncio.sleep(0)
@@ -37,6 +37,16 @@ async def without_content(
         if tap is not None and name is not None:
             tap.clip(name, clips.sound(name))
     return structs.replace(event, item=named(item, name))
+
+
+def forgotten(event: AnyClientEvent, clips: ClipStore, pictures: PictureStore) -> None:
+    """Lets go of what `without_content` has kept of an event that never reached its session."""
+    if isinstance(event, CreateItem):
+        _, name = without_name(event.item)
+        if name is not None:
+            clips.forget(name)
+        for one in names_of(event.item):
+            pictures.forget(one)
 
 
 async def _in_slices(reading: Generator[None, None, Read]) -> Read:

@@ -17,13 +17,18 @@ MAX_CLIP_BYTES = 16 * 1024 * 1024
 
 _PREFIX = "clip:"
 _SLICE_CHARACTERS = 16_384
-_PARAM = "item.content[0].audio"
 
 
 def unwritten_sound(item: Item) -> tuple[str, ...]:
     """Returns the base64 sound of an item's parts that come without a transcript."""
     parts = item.content if isinstance(item, Message) else ()
     return tuple(sound for part in parts if (sound := _unwritten(part)))
+
+
+def places_of_sound(item: Item) -> tuple[int, ...]:
+    """Returns which of its parts those are."""
+    parts = item.content if isinstance(item, Message) else ()
+    return tuple(index for index, part in enumerate(parts) if _unwritten(part))
 
 
 def named(item: Item, name: str | None) -> Item:
@@ -72,22 +77,26 @@ class ClipStore:
     def held_bytes(self) -> int:
         return self._bytes
 
-    def read(self, sounds: tuple[str, ...]) -> Generator[str | None, None, None]:
+    def read(
+        self, sounds: tuple[str, ...], places: tuple[int, ...] = ()
+    ) -> Generator[str | None, None, None]:
         """Reads base64 of 24 kHz int16 as one clip: yields None after each slice, and the clip's name at the end. What
-        is not read to the end is not kept. Raises `WireError`."""
+        is not read to the end is not kept. Raises `WireError` by the name of the part, whose `places` in its item those
+        are; the first ones, where they are not given."""
+        named_as = [f"item.content[{place}].audio" for place in places or range(len(sounds))]
         size = sum(map(len, sounds)) // 2  # four characters are three bytes, of which two thirds stay
         if self._bytes + size > self._limit:
             self.refused += 1
             raise WireError(
                 "invalid_value",
                 f"Too much untranscribed audio in items: at most {self._limit} bytes at 16 kHz are held",
-                _PARAM,
+                named_as[0],
             )
         self._bytes += size
         try:
             clip = bytearray()
-            for sound in sounds:
-                for pcm in _resampled(sound):
+            for sound, name in zip(sounds, named_as, strict=True):
+                for pcm in _resampled(sound, name):
                     clip += pcm
                     yield None
             self._count += 1
@@ -111,12 +120,12 @@ class ClipStore:
             self.forget(name)
 
 
-def _resampled(sound: str) -> Iterator[bytes]:
+def _resampled(sound: str, path: str) -> Iterator[bytes]:
     joiner, resampler = SampleJoiner(), Resampler(OUTPUT_RATE_HZ, SPEECH_RATE_HZ)
     for start in range(0, len(sound), _SLICE_CHARACTERS):
         try:
             data = base64.b64decode(sound[start : start + _SLICE_CHARACTERS], validate=True)
         except ValueError:
-            raise WireError("invalid_value", "Invalid audio: expected base64-encoded sound", _PARAM) from None
+            raise WireError("invalid_value", "Invalid audio: expected base64-encoded sound", path) from None
         yield bytes_of(resampler.feed(joiner.feed(data)))
     yield bytes_of(resampler.flush())

@@ -24,7 +24,7 @@ def updated(
         wishes,
         audio_started=audio_started,
         type_settled=type_settled,
-        takes_prompts=not rules.heeds,
+        heeds=rules.heeds,
     )
     if view.chorale is UNSET:
         return view

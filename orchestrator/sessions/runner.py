@@ -19,7 +19,7 @@ from orchestrator.sessions import effects as do
 from orchestrator.sessions import events as on
 from orchestrator.sessions.alarm import Alarm
 from orchestrator.sessions.askers import Askers
-from orchestrator.sessions.clip_reading import without_content
+from orchestrator.sessions.clip_reading import forgotten, without_content
 from orchestrator.sessions.clips import ClipStore
 from orchestrator.sessions.gaps import Gaps
 from orchestrator.sessions.holdings import Holdings, RunnerStatistics
@@ -164,7 +164,11 @@ class SessionRunner:
             except WireError as error:
                 self.refuse(link_id, error, event.event_id)
                 return
-        await self._inbox.put(on.ClientSaid(link_id, event, self._intake.position, sent))
+        try:
+            await self._inbox.put(on.ClientSaid(link_id, event, self._intake.position, sent))
+        except asyncio.CancelledError:
+            forgotten(event, self._clips, self._pictures)
+            raise
         if isinstance(event, UpdateSession):
             await self._inbox.handled()
 
@@ -358,7 +362,6 @@ class SessionRunner:
 
     def _deliver(self, report: Report) -> None:
         """Takes a report from the dispatcher; its sound stays here, the heart sees only how much there is.
-
         More text of a reply goes straight through where nothing is before it: no task is woken for a token. While a
         call sounds it takes its turn, since a deadline may hang on how much is left to be played.
         """

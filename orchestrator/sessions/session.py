@@ -93,7 +93,7 @@ class Session:
         self._calling = Calling(self._out, self._attendance, self._speaker, self._editor)
         parts = (self._listener, self._speaker, self._answering, self._checker)
         self._idling = Idling(self._out, self._conversation, self._turns, parts)
-        self._type_settled = False
+        self._type_settled = rules.heeds and view.type == "transcription"
         self._expires = now + rules.max_session_us
         self._until = now + rules.grace_us
         self._abandon_us: int | None = None

@@ -117,7 +117,9 @@ def watch_server(telemetry: "Telemetry", parts: ServerParts, settings: Settings)
             server.max_links * MAX_TOLD_BYTES,
         )
     if (errands := parts.errands) is not None:
-        buffers.register_held(inventory, "errands", lambda: (len(errands), 0, 0), MOST_ERRANDS, 0)
+        buffers.register_held(
+            inventory, "errands", lambda: (len(errands), 0, errands.refused), MOST_ERRANDS, 0
+        )
     most_calls = server.max_sessions
     buffers.register_held(
         inventory, "call_events", parts.calls.unread, most_calls * MAX_UNREAD, most_calls * MAX_UNREAD_BYTES
@@ -140,7 +142,16 @@ def watch_server(telemetry: "Telemetry", parts: ServerParts, settings: Settings)
     telemetry.watch(readings.jobs(parts.dispatcher))
     telemetry.watch(readings.workers(lambda: list(_workers(parts.pool))))
     telemetry.watch(
-        readings.sessions(parts.registry, inventory, lambda: _links(parts), lambda: parts.calls.calls)
+        readings.sessions(
+            parts.registry,
+            inventory,
+            {
+                "websocket": lambda: parts.links.links,
+                "call": lambda: parts.calls.calls,
+                "events": lambda: parts.events.links if parts.events else 0,
+                "rpc": lambda: parts.streams.links if parts.streams else 0,
+            },
+        )
     )
     return inventory
 

@@ -7,7 +7,7 @@ A heart: bounded in turns and in jobs of a turn; what does not fit leaves early,
 from collections import OrderedDict
 from dataclasses import dataclass
 
-from orchestrator.observability.instrument import NO_TURN, JobRecord, TurnRecord
+from orchestrator.observability.instrument import NO_TURN, Call, JobRecord, TurnRecord
 from orchestrator.observability.traceparent import TraceParent
 
 MOST_TURNS = 2_048
@@ -34,6 +34,19 @@ class Bundle:
     def weight(self) -> int:
         """How many spans it becomes at most: each job with its wait and its work."""
         return (1 + len(self.turn.stages) if self.turn is not None else 0) + 3 * len(self.jobs)
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """A call of a service that has ended: a span of its own. Times are µs of the monotonic clock."""
+
+    call: Call
+    began_us: int
+    ended_us: int
+
+    @property
+    def weight(self) -> int:
+        return 1
 
 
 class Gathering:

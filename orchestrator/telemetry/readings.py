@@ -9,7 +9,7 @@ import gc
 import os
 import resource
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -102,15 +102,13 @@ def workers(states: Callable[[], Sequence[WorkerReading]]) -> Source:
     return read
 
 
-def sessions(
-    registry: Registry, inventory: Inventory, websockets: Callable[[], int], calls: Callable[[], int]
-) -> Source:
-    """Returns what reads sessions, links and every buffer. The sum over sessions is made once a scrape."""
+def sessions(registry: Registry, inventory: Inventory, links: Mapping[str, Callable[[], int]]) -> Source:
+    """Returns what reads sessions, links (by kind) and every buffer. The sum over sessions is made once a scrape."""
 
     def read() -> Iterator[Reading]:
         yield names.SESSIONS, {}, len(registry)
-        yield names.LINKS, {"chorale.link.kind": "websocket"}, websockets()
-        yield names.LINKS, {"chorale.link.kind": "call"}, calls()
+        for kind, count in links.items():
+            yield names.LINKS, {"chorale.link.kind": kind}, count()
         readings = inventory.readings()
         for name, one in readings.items():
             about = {"chorale.buffer": name}

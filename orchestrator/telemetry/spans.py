@@ -6,6 +6,7 @@ the way of a turn. Identities are digests of what they stand for, so that parts 
 find each other; a client's `traceparent` takes the place of the trace's own identity.
 """
 
+import secrets
 from collections.abc import Callable, Iterator, Mapping
 from hashlib import blake2b
 
@@ -15,14 +16,18 @@ from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import SpanContext, SpanKind, Status, StatusCode, TraceFlags
 
 from orchestrator.observability.instrument import NO_TURN, Ending, JobRecord, TurnRecord
+from orchestrator.observability.traceparent import TraceParent
 from orchestrator.scheduling.job import Tier
-from orchestrator.telemetry.gathering import Bundle
+from orchestrator.telemetry.gathering import Bundle, Called
 from orchestrator.telemetry.options import LanguageModel
 
 NS_PER_US = 1_000
 _SAMPLED = TraceFlags(TraceFlags.SAMPLED)
 _TIERS = {tier.value: tier.name.lower() for tier in Tier}
 _WORKS = {"asr": "transcribe", "understand": "understand", "speech": "speak"}
+
+_FAULTS = frozenset({"UNKNOWN", "DEADLINE_EXCEEDED", "UNIMPLEMENTED", "INTERNAL", "UNAVAILABLE", "DATA_LOSS"})
+"""What a call ends with that is the server's fault by OpenTelemetry's conventions; all else is its client's."""
 
 Values = dict[str, str | int | bool]
 
@@ -47,18 +52,43 @@ class SpanMaker:
         self._offset_ns = 0
         self._wanted_below = int(share * 2**64)
 
-    def spans(self, bundle: Bundle) -> list[ReadableSpan]:
-        """Returns the spans of a bundle, the root first; none where the trace is not wanted."""
+    def spans(self, told: Bundle | Called) -> list[ReadableSpan]:
+        """Returns the spans of a bundle, the root first, or that of a call; none where the trace is not wanted."""
+        return self._call(told) if isinstance(told, Called) else self._bundle(told)
+
+    def _call(self, called: Called) -> list[ReadableSpan]:
+        """Returns the span of a call. The turns of the session that it opens are its siblings: they may outlive it."""
+        call, remote = called.call, called.call.remote
+        trace_id = remote.trace_id if remote is not None else secrets.randbits(128) or 1
+        if not self._is_wanted(trace_id, remote):
+            return []
+        self._offset_ns = self._origin_ns()
+        is_grpc = call.system == "grpc"
+        about: Values = {
+            "rpc.system.name": call.system,
+            "rpc.method": call.method,
+            "rpc.response.status_code": call.status if is_grpc else call.status.lower(),
+        }
+        status = Status(StatusCode.ERROR if call.status in _FAULTS else StatusCode.UNSET)
+        if call.status in _FAULTS:
+            about["error.type"] = call.status
+        own = self._context(trace_id, secrets.randbits(64) or 1)
+        interval = (called.began_us, called.ended_us)
+        return [self._span(call.method, own, _client_of(remote), interval, about, SpanKind.SERVER, status)]
+
+    def _is_wanted(self, trace_id: int, remote: TraceParent | None) -> bool:
+        return remote.sampled if remote is not None else trace_id % 2**64 < self._wanted_below
+
+    def _bundle(self, bundle: Bundle) -> list[ReadableSpan]:
         trace_id = _trace_id(bundle)
-        wanted = bundle.remote.sampled if bundle.remote is not None else trace_id % 2**64 < self._wanted_below
-        if not wanted:
+        if not self._is_wanted(trace_id, bundle.remote):
             return []
         self._offset_ns = self._origin_ns()
         return list(self._made(bundle, trace_id))
 
     def _made(self, bundle: Bundle, trace_id: int) -> Iterator[ReadableSpan]:
         root = self._context(trace_id, _span_id(bundle.session_id, bundle.number, "turn"))
-        client = _client_of(bundle)
+        client = _client_of(bundle.remote)
         if bundle.turn is not None:
             yield from self._turn(bundle.turn, root, client)
         parent = client if bundle.number == NO_TURN else root
@@ -160,8 +190,7 @@ def _status(outcome: Ending, error: str, about: Values) -> Status:
     return Status(StatusCode.ERROR if outcome is Ending.FAILED else StatusCode.UNSET)
 
 
-def _client_of(bundle: Bundle) -> SpanContext | None:
-    remote = bundle.remote
+def _client_of(remote: TraceParent | None) -> SpanContext | None:
     if remote is None:
         return None
     return SpanContext(remote.trace_id, remote.span_id, is_remote=True, trace_flags=_SAMPLED)

@@ -23,11 +23,11 @@ from opentelemetry.sdk.trace.export import SpanExportResult
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from prometheus_client import CollectorRegistry
 
-from orchestrator.clock import Clock
+from orchestrator.clock import US_PER_S, Clock
 from orchestrator.observability import names
 from orchestrator.observability.faults import FAULTS
 from orchestrator.observability.instrument import JobRecord, RequestRecord, TurnRecord
-from orchestrator.telemetry.gathering import Bundle, Gathering
+from orchestrator.telemetry.gathering import Bundle, Called, Gathering
 from orchestrator.telemetry.meters import Meters, Reading, Source
 from orchestrator.telemetry.options import TelemetrySettings
 from orchestrator.telemetry.scrape import Scrape
@@ -52,8 +52,9 @@ class Telemetry:
         resource = Resource.create({"service.name": settings.service, "service.version": version("chorale")})
         self._loop: asyncio.AbstractEventLoop | None = None
         self._looking: asyncio.Future[None] | None = None
+        self._clock = clock
         self._gathering = Gathering()
-        self._waiting: Waiting[Bundle] = Waiting()
+        self._waiting: Waiting[Bundle | Called] = Waiting()
         self._lost_exports = 0
         self._looks = FAULTS.guard("readings")
         self._shippers: list[Shipper] = []
@@ -162,6 +163,10 @@ class Telemetry:
 
     def request(self, record: RequestRecord) -> None:
         self._meters.request(record)
+        if self._traces and record.call is not None and record.call.status:
+            ended_us = self._clock.now_us()
+            began_us = ended_us - int(record.duration_s * US_PER_S)
+            self._waiting.put(Called(record.call, began_us, ended_us))
 
     def loop_lag(self, lag_s: float) -> None:
         self._meters.loop_lag(lag_s)

@@ -18,7 +18,7 @@ from orchestrator.scheduling.job import Tier
 from orchestrator.sessions.links import SessionRequest
 from orchestrator.transports.proxies import caller
 from orchestrator.transports.signed_secret import (
-    NO_CONFIG,
+    NO_PART,
     NONCE_BYTES,
     SECRET_PREFIX,
     SIGNING_KEY_BYTES,
@@ -34,6 +34,8 @@ MAX_INITIAL_BYTES = 65_536
 """The part of a session that one client secret may carry."""
 
 KEY_ID_DIGITS = 12
+_ALIKE_BYTES = 2
+_NEVER = 2**63
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +107,12 @@ class KeyRing:
             for key in keys
         )
         self._by_id = {key.id: key for key in self._keys}
+        self._alike: dict[bytes, list[Key]] = {}
+        for key in self._keys:
+            self._alike.setdefault(key.digest[:_ALIKE_BYTES], []).append(key)
+        self._valid: frozenset[tuple[str, str]] = frozenset()
+        self._changes_us = 0
+        self._origins = frozenset(origin for key in self._keys for origin in key.principal.origins or ())
         self.in_clear = in_clear
 
     def __len__(self) -> int:
@@ -122,14 +130,14 @@ class KeyRing:
     @property
     def origins(self) -> frozenset[str]:
         """Every origin that some key allows (a browser's preflight names no key)."""
-        return frozenset(origin for key in self._keys for origin in key.principal.origins or ())
+        return self._origins
 
     def find(self, presented: str, now_us: int = 0) -> Principal | None:
-        """Returns whose key this is. Compares with every key, each in constant time, so that the time taken tells
-        nothing about any of them."""
+        """Returns whose key this is. Compares with every key whose hash begins alike, each in constant time: the time
+        taken tells nothing about any of them, and does not grow with their number."""
         digest = digest_of(presented)
         found = None
-        for key in self._keys:
+        for key in self._alike.get(digest[:_ALIKE_BYTES], ()):
             if hmac.compare_digest(digest, key.digest):
                 found = key
         return found.principal if found is not None and found.is_valid(now_us) else None
@@ -140,8 +148,15 @@ class KeyRing:
         return key.principal if key is not None and key.is_valid(now_us) else None
 
     def valid(self, now_us: int) -> frozenset[tuple[str, str]]:
-        """Returns the ids of the keys that are worth something now, each with its tenant."""
-        return frozenset((key.id, key.principal.tenant) for key in self._keys if key.is_valid(now_us))
+        """Returns the ids of the keys that are worth something now, each with its tenant: the same object for as long
+        as they are the same."""
+        if now_us >= self._changes_us:
+            left = [key for key in self._keys if key.is_valid(now_us)]
+            self._valid = frozenset((key.id, key.principal.tenant) for key in left)
+            self._changes_us = min(
+                (key.expires_us for key in left if key.expires_us is not None), default=_NEVER
+            )
+        return self._valid
 
 
 def _allowances(keys: Sequence[Key]) -> dict[str, Allowance]:
@@ -206,7 +221,7 @@ class SecretBook:
         """Returns a new secret that stands for `owner` and carries `initial`; with `uses` it begins so many things and
         no more. Raises `Overloaded`."""
         expires_us = now_us + lifetime_s * US_PER_S
-        config = NO_CONFIG if initial is None else config_digest(owner.tenant, initial)
+        config = config_digest(owner.tenant, NO_PART if initial is None else initial)
         nonce = random_bytes(NONCE_BYTES)
         keeping: dict[bytes, _Kept] = {}
         if initial is not None:
@@ -217,16 +232,21 @@ class SecretBook:
         claims = Claims(expires_us, owner.key_id, config, nonce, uses)
         return ClientSecret(self._seal.close(claims), expires_us)
 
-    def find(self, presented: str, now_us: int) -> tuple[Claims, bytes | None] | None:
-        """Returns what a secret says and the part of a session that belongs to it. None where it was not made here, has
-        expired, or what belongs to it is not here any more: no other session is to take its place."""
+    def find(self, presented: str, now_us: int) -> Claims | None:
+        """Returns what a secret says. None where it was not made here or has expired."""
         claims = self._seal.open(presented)
-        if claims is None or claims.expires_us <= now_us:
+        return None if claims is None or claims.expires_us <= now_us else claims
+
+    def part_of(self, claims: Claims, tenant: str) -> bytes | None:
+        """Returns the part of a session that belongs to a secret; None where it has none. Raises `LookupError` where it
+        was made for another tenant than that which its key has now, or what belongs to it is not here any more: no
+        other session is to take its place."""
+        if claims.config == config_digest(tenant, NO_PART):
             return None
-        if claims.config == NO_CONFIG:
-            return claims, None
-        kept = self._kept.get(claims.config)
-        return None if kept is None else (claims, kept.initial)
+        kept = self._kept[claims.config]
+        if kept.tenant != tenant:
+            raise LookupError("made for another tenant")
+        return kept.initial
 
     def use(self, secret_id: bytes) -> bool:
         """Takes one of a secret's uses; false where none is left."""
@@ -295,6 +315,8 @@ class Gate:
         secrets: taken out of the file, given to another tenant, or expired."""
         before = self._known
         self._known = self._ring.valid(now_us) if self._ring is not None else frozenset()
+        if self._known is before:
+            return frozenset()
         return frozenset(key_id for key_id, _ in before - self._known)
 
     def admit(self, presented: str | None, now_us: int) -> Principal:
@@ -333,12 +355,13 @@ class Gate:
 
     def _holder(self, presented: str, now_us: int) -> Principal | None:
         """Returns whom a secret stands for: its key as it is now."""
-        found = self.secrets.find(presented, now_us)
-        if found is None:
+        claims = self.secrets.find(presented, now_us)
+        maker = None if claims is None else self._maker(claims.key_id, now_us)
+        if claims is None or maker is None:
             return None
-        claims, initial = found
-        maker = self._maker(claims.key_id, now_us)
-        if maker is None:
+        try:
+            initial = self.secrets.part_of(claims, maker.tenant)
+        except LookupError:
             return None
         return replace(
             maker, initial=initial, temporary=True, secret_id=claims.nonce if claims.uses else None

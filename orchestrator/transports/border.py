@@ -26,6 +26,9 @@ MAX_BODY_BYTES = 512 * 1024
 BODY_LIMIT = "chorale.body_limit"
 """Where in the scope a route says how large a body it takes, once it knows who sends it."""
 
+CALL = "chorale.call"
+"""Where in the scope a route says which call of a service its request is (`observability.instrument.Call`)."""
+
 MARKS = "chorale.marks"
 """Where in the scope a route says what returns the headers that its answer is to carry, whatever that will be."""
 
@@ -158,6 +161,7 @@ class _Crossing:
             scheme=self._scope["scheme"],
             version=self._scope["http_version"],
             error=str(status) if status >= 500 else "" if status else "unanswered",
+            call=self._scope.get(CALL),
         )
 
     def write_log(self) -> None:

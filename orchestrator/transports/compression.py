@@ -1,6 +1,8 @@
 """permessage-deflate for what gains from it: long texts. RFC 7692 §6 leaves the choice to each message.
 
 Most events are a delta of some hundred bytes, where deflate costs more time than it saves; base64 sound hardly shrinks.
+An event that shows the session's secret goes as it is: beside what somebody said its length would tell of it, and so
+would those behind it.
 """
 
 from collections.abc import Sequence
@@ -14,10 +16,11 @@ SHORTEST_BYTES = 1_024
 
 _SOUND = b'"type":"response.output_audio.delta"'
 _TYPE_WITHIN = 256
+_SECRET = b'"secret":"rs_'
 
 
 class LongTextDeflate(PerMessageDeflate):
-    """Reads compressed messages of any size; compresses long ones that are not sound."""
+    """Reads compressed messages of any size; compresses long ones that gain by it."""
 
     def encode(self, frame: Frame) -> Frame:
         if frame.opcode is Opcode.TEXT and not gains(bytes(frame.data)):
@@ -27,7 +30,7 @@ class LongTextDeflate(PerMessageDeflate):
 
 def gains(text: bytes) -> bool:
     """Whether a message is worth compressing."""
-    return len(text) >= SHORTEST_BYTES and _SOUND not in text[:_TYPE_WITHIN]
+    return len(text) >= SHORTEST_BYTES and _SOUND not in text[:_TYPE_WITHIN] and _SECRET not in text
 
 
 class LongTextFactory(ServerPerMessageDeflateFactory):

@@ -9,6 +9,7 @@ from fastapi import FastAPI
 from pydantic import BaseModel
 
 from orchestrator.transports.chat_answer import Chunk, Completion, Embeddings
+from orchestrator.transports.rejoining import SECRET_HEADER
 from orchestrator.transports.transcript import Transcript, VerboseTranscript
 
 Answers = dict[int | str, dict[str, Any]]
@@ -96,9 +97,21 @@ def takes(schemas: Schemas) -> dict[str, Any]:
     return {"requestBody": {"required": True, "content": gives("", schemas)[200]["content"]}}
 
 
+def reads(query: tuple[str, ...] = (), headers: tuple[str, ...] = ()) -> dict[str, Any]:
+    """Returns what a route says of the query and the headers that it reads by itself; none of them has to be there."""
+    places = (*(("query", name) for name in query), *(("header", name) for name in headers))
+    return {
+        "parameters": [
+            {"name": name, "in": place, "required": False, "schema": TEXT} for place, name in places
+        ]
+    }
+
+
 TEXT: dict[str, Any] = {"type": "string"}
 BYTES: dict[str, Any] = {"type": "string", "format": "binary"}
 ANY_OBJECT: dict[str, Any] = {"type": "object"}
+NEEDS_NO_KEY: dict[str, Any] = {"security": []}
+SECRET_SUFFICES: dict[str, Any] = {"security": [{"key": []}, {"secret": []}]}
 SENT_EVENT: dict[str, Any] = {
     "type": "object",
     "properties": {"event": TEXT, "id": TEXT, "data": {**TEXT, "contentMediaType": "application/json"}},
@@ -108,6 +121,9 @@ SENT_EVENT: dict[str, Any] = {
 
 class Described(FastAPI):
     """Describes what can be asked for. That GET may be HEAD is not worth a line, and would give two the same name."""
+
+    needs_key = False
+    """Whether the server has keys: without them none is asked for."""
 
     def openapi(self) -> dict[str, Any]:
         """Returns the description; what is wrong with a request is 400 in it, as it is in fact."""
@@ -120,8 +136,11 @@ class Described(FastAPI):
             schemas.update(shapes)
             for unused in (_NOBODY_SENDS, "ValidationError"):
                 schemas.pop(unused, None)
-            described["components"]["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
-            described["security"] = [{"key": []}, {}]
+            described["components"]["securitySchemes"] = {
+                "key": {"type": "http", "scheme": "bearer"},
+                "secret": {"type": "apiKey", "in": "header", "name": SECRET_HEADER},
+            }
+            described["security"] = [{"key": []}] if self.needs_key else [{"key": []}, {}]
             for operations in described["paths"].values():
                 _tidy(operations)
         return self.openapi_schema or {}

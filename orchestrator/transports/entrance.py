@@ -102,7 +102,10 @@ class Entrance:
         """Returns the origin of the page that asks, None for a program. Raises `Refusal` (403) on a page that neither
         the server nor any of its keys allows: all that a preflight can be told."""
         origin = headers.get("origin")
-        if not origins.allows((*self._origins, *self.gate.origins), origin, headers.get("host")):
+        host = headers.get("host")
+        if not (
+            origins.allows(self._origins, origin, host) or origins.allows(self.gate.origins, origin, host)
+        ):
             raise _page_refused()
         return origin
 
@@ -130,13 +133,17 @@ class Entrance:
         self._begin(principal)
         return principal
 
+    def check_again(self, principal: Principal) -> None:
+        """Raises `Unauthorized` where the key by which somebody was let in has been withdrawn since."""
+        if not self.gate.is_worth_something(principal, self._wall_us()):
+            raise Unauthorized(KEY_WITHDRAWN)
+
     @contextlib.contextmanager
     def beginning(self, principal: Principal) -> Iterator[None]:
         """Something new begins inside, for one who was let in by `admit`. As `admit_new`; but where it does not come
         about, a client secret's use is not lost. Raises `Unauthorized` where the key has been withdrawn since: a body
         may come slowly."""
-        if not self.gate.is_worth_something(principal, self._wall_us()):
-            raise Unauthorized(KEY_WITHDRAWN)
+        self.check_again(principal)
         self._begin(principal)
         try:
             yield
@@ -209,7 +216,10 @@ class Entrance:
     def _failed(self, who: Caller) -> None:
         wait_s = self.attempts.failure(who.address, self._clock.now_us())
         if wait_s > 0:
-            log.warning("too many wrong keys", extra={"client": who.address, "refused_for_s": wait_s})
+            whose = " from what may be a proxy that server.proxies does not name" if who.hidden else ""
+            log.warning(
+                "too many wrong keys%s", whose, extra={"client": who.address, "refused_for_s": wait_s}
+            )
 
 
 def _page_refused() -> Refusal:

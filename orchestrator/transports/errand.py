@@ -74,23 +74,28 @@ class Errands:
         places: Mapping[WorkKind, int] | None = None,
     ) -> None:
         """`best_tier`: no request's work is done at a better one, whatever its key is worth. None: at the key's own.
-        Its quotas stay the key's. `places` are those of all workers of a kind (`places_of_requests`); of one that is
-        not named there are as many as there are requests."""
+        Its quotas stay the key's. `places` are those of all workers of a kind (`places_of_requests`), fewer where these
+        may have fewer jobs now; of one that is not named there are as many as there are requests."""
         self._dispatcher = dispatcher
         self._clock = clock
         self._best_tier = best_tier
         self._open: dict[str, Errand] = {}
         self._seats = Seats(MOST_ERRANDS, MOST_OF_A_TENANT, "too many requests are being answered")
-        known = places or {}
-        self.turnstiles = {
-            kind: Turnstile(places_of_requests(kind, known.get(kind, 2 * MOST_ERRANDS))) for kind in KINDS
-        }
+        self._places = places or {}
+        self.turnstiles = {kind: Turnstile(partial(self._most, kind)) for kind in KINDS}
         self._refusals = RefusalLines(logging.getLogger("chorale.flow"))
+        self.refused = 0
+        """How many found no seat."""
         self._empty = asyncio.Event()
         self._closed = False
 
     def __len__(self) -> int:
         return len(self._open)
+
+    def _most(self, kind: WorkKind) -> int:
+        """Returns how many jobs of a kind are done for requests at one time."""
+        places = self._places.get(kind, 2 * MOST_ERRANDS)
+        return places_of_requests(kind, min(places, self._dispatcher.places(kind) or places))
 
     def open(self, principal: Principal, trace: str | None = None) -> "Errand":
         """Makes room for a request's work, which belongs to the client's span that the header `trace` (traceparent)
@@ -111,6 +116,7 @@ class Errands:
         try:
             seats.take(tenant)
         except Overloaded as full:
+            self.refused += 1
             reason = RefusalReason.TENANT if full.is_tenant else RefusalReason.FULL
             self._refusals.note(tenant, "request", reason.value, self._clock.now_us(), full.retry_after_s)
             raise

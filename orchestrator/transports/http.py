@@ -26,6 +26,7 @@ _CODES = {400: "invalid_json", 404: "not_found", 405: "method_not_allowed", 413:
 def make_app(doors: Doors, files: Mapping[str, page.PageFile]) -> ASGIApp:
     """Returns the whole ASGI application; `files` is the page (`page.read_page`)."""
     app = Described(title="Chorale", docs_url=None, redoc_url=None, openapi_url="/openapi.json")
+    app.needs_key = doors.entrance.gate.needs_key
     for door in (routes, connect, openai_models, openai_http, openai_audio, openai_speech):
         door.register(app, doors)
     for path, file in files.items():

@@ -132,7 +132,8 @@ class SoundFile:
             frames = packet.decode() if packet is not None else []
         except (av.FFmpegError, ValueError, OSError) as fault:
             self._faults += 1
-            self._ended = self._faults > MOST_FAULTS or isinstance(fault, EOFError) or self._ended
+            if self._faults > MOST_FAULTS or isinstance(fault, EOFError):
+                self._end()  # what was heard until here is heard to its end
             return
         for frame in frames:
             if isinstance(frame, av.AudioFrame):

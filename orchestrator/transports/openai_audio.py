@@ -80,9 +80,9 @@ class AudioRoutes:
         with ExitStack() as held:
             errand = held.enter_context(self._openai.errand(request))
             held.callback(errand.sit(self._files))
+            errand.book()
             wanted, file = await asked_of(request, self._openai.limits.max_upload_bytes)
             held.callback(file.close)
-            errand.book()
             pieces = self._heard(errand, file, wanted)
             if wanted.stream:
                 return EventStream(await attended(request, begun(_events(pieces))), held.pop_all())

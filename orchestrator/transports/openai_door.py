@@ -26,6 +26,7 @@ from orchestrator.transports.description import ADMITTED, OF_A_BODY, Answers, er
 from orchestrator.transports.entrance import Entrance
 from orchestrator.transports.errand import Errand, Errands
 from orchestrator.transports.refusals import Refusal, ShuttingDown
+from orchestrator.wire.limits import check_values
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -151,12 +152,13 @@ async def _admitted(
     with entrance.telling(principal.tenant, "request"):
         if entrance.is_closed:
             raise ShuttingDown
-    sent = request.headers.get("content-type", kind).partition(";")[0].strip().lower()
+    sent = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if sent != kind and request.method == "POST":
         raise Refusal(415, "unsupported_media_type", f"Send the body as {kind}.")
     request.scope[BODY_LIMIT] = body_bytes
-    with entrance.telling(principal.tenant, "request"):
-        return await handle(request)
+    if sent == JSON:
+        check_values(await request.body())
+    return await handle(request)
 
 
 def _marks(request: Request, name: str, began_s: float) -> dict[str, str]:

@@ -48,7 +48,7 @@ def allows(entries: Iterable[str], origin: str | None, host: str | None) -> bool
     """
     if origin is None:
         return True
-    allowed = set(entries)
+    allowed = entries if isinstance(entries, frozenset) else frozenset(entries)
     if ANY in allowed:
         return True
     if origin == "null":

@@ -17,7 +17,9 @@ NEW_SESSION_HEADER = "chorale-new-session"
 """By which a proxy names the session that a request may open: 32 hexadecimal digits, as nginx numbers requests."""
 
 _WANTED = re.compile(r"[0-9a-f]{32}")
-_FORWARDED = ("x-forwarded-for", "forwarded", "x-real-ip")
+_FORWARDED = ("x-forwarded-for", "forwarded", "x-real-ip", "x-forwarded-proto", "x-forwarded-host", "via")
+"""What proxies write by themselves; one that writes none of these cannot be told from a program on this machine."""
+
 _MOST_HOPS = 16
 _SCHEMES = {"http": ("http", "ws"), "https": ("https", "wss")}
 
@@ -81,20 +83,23 @@ class Proxies:
         here = _address(peer or "")
         shown = peer or "" if here is None else str(here)
         if not self._knows(here):
-            return Caller(shown, hidden=any(name in headers for name in _FORWARDED))
+            return Caller(shown, hidden=_is_passed_on(headers))
         chain = ",".join(headers.getlist("x-forwarded-for")).split(",")
-        unnamed = True
+        unnamed = False
         for hop in reversed(chain[-_MOST_HOPS:]):
             known = _address(_without_port(hop.strip()))
             if known is None:
-                break  # nothing was written, or what is no address: who wrote that is all that is known
+                unnamed = (
+                    True  # nothing was written, or what is no address: who wrote that is all that is known
+                )
+                break
             shown = str(known)
             if not self._knows(known):
-                unnamed = False
                 break
         wanted = headers.get(NEW_SESSION_HEADER, "")
         session_id = f"sess_{wanted}" if _WANTED.fullmatch(wanted) else None
-        return Caller(shown, by_proxy=True, session_id=session_id, unnamed=unnamed)
+        hidden = unnamed and _is_passed_on(headers)
+        return Caller(shown, by_proxy=True, hidden=hidden, session_id=session_id, unnamed=unnamed)
 
     def scheme_of(self, peer: str | None, headers: Headers, scheme: str) -> str:
         """Returns by which scheme the client asks: what a known proxy says, else the connection's own."""
@@ -105,6 +110,10 @@ class Proxies:
 
     def _knows(self, address: IPv4Address | IPv6Address | None) -> bool:
         return address is not None and any(address in network for network in self._networks)
+
+
+def _is_passed_on(headers: Headers) -> bool:
+    return any(name in headers for name in _FORWARDED)
 
 
 def _address(written: str) -> IPv4Address | IPv6Address | None:

@@ -26,14 +26,17 @@ from orchestrator.transports.auth import MAX_INITIAL_BYTES
 from orchestrator.transports.border import MAX_BODY_BYTES
 from orchestrator.transports.description import (
     ADMITTED,
+    NEEDS_NO_KEY,
     OF_A_BODY,
     TEXT,
     an_object,
     errors,
     gives,
+    reads,
     takes,
 )
 from orchestrator.transports.entrance import Entrance
+from orchestrator.transports.known_first import known_first
 from orchestrator.transports.openai_door import OpenAi
 from orchestrator.transports.proxies import Proxies
 from orchestrator.transports.refusals import NO_CACHE, Refusal, ShuttingDown
@@ -211,6 +214,7 @@ class Routes:
         asked = principal.request(model, initial, request.headers.get("traceparent"))
         with logs.bind(tenant=principal.tenant):
             if back is not None:
+                entrance.check_again(principal)
                 call_id, answer = await self._doors.calls.answer(offer, asked, back)
             else:
                 with entrance.telling(principal.tenant, "call"), entrance.beginning(principal):
@@ -266,17 +270,21 @@ def register(app: FastAPI, doors: Doors) -> None:
     """Adds the routes of this file, as each door's file does for its own."""
     routes = Routes(doors)
     add = partial_(app.add_api_route, response_class=Response)
-    add("/v1/realtime", routes.realtime, methods=READ, status_code=426, responses=errors(403, 421, 426))
-    add(
+    open_ = partial_(add, methods=READ, openapi_extra=NEEDS_NO_KEY)
+    open_("/v1/realtime", routes.realtime, status_code=426, responses=errors(403, 421, 426))
+    of_json = known_first(doors.entrance)
+    of_json.add_api_route(
         "/v1/realtime/client_secrets",
         routes.client_secrets,
         methods=["POST"],
+        response_class=Response,
         responses=gives(
             "The secret.",
             {"application/json": an_object(value="string", expires_at="integer", session="object")},
         )
         | errors(*OF_A_BODY, *ADMITTED, 503),
     )
+    app.include_router(of_json)
     add(
         CALLS,
         routes.calls,
@@ -293,7 +301,8 @@ def register(app: FastAPI, doors: Doors) -> None:
                     "properties": {"sdp": TEXT, "session": TEXT},
                 },
             }
-        ),
+        )
+        | reads(("model", "session_id", "after"), (rejoining.SECRET_HEADER,)),
     )
     add(
         CALLS + "/{call_id}/hangup",
@@ -302,11 +311,11 @@ def register(app: FastAPI, doors: Doors) -> None:
         responses=gives("The call has ended.") | errors(*ADMITTED, 404),
     )
     health = gives("The process runs.", {"application/json": an_object(status="string")})
-    add("/healthz", routes.healthz, methods=READ, responses=health | errors(421))
+    open_("/healthz", routes.healthz, responses=health | errors(421))
     condition = an_object(ready="boolean", draining="boolean", service="object", workers={"type": "array"})
     ready = gives("A new session would be served.", {"application/json": condition})
     unready = gives("It would not.", 503, {"application/json": condition})
-    add("/readyz", routes.readyz, methods=READ, responses=ready | unready | errors(421))
+    open_("/readyz", routes.readyz, responses=ready | unready | errors(421))
     if doors.metrics is not None:
         told = gives("What Prometheus reads.", {"text/plain": TEXT}) | errors(*ADMITTED)
         add("/metrics", routes.metrics, methods=READ, responses=told)

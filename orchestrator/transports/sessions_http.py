@@ -23,14 +23,17 @@ from orchestrator.transports.description import (
     ADMITTED,
     ANY_OBJECT,
     OF_A_BODY,
+    SECRET_SUFFICES,
     SENT_EVENT,
     an_object,
     errors,
     gives,
+    reads,
     takes,
 )
 from orchestrator.transports.entrance import Entrance
 from orchestrator.transports.fitting import view_fitting
+from orchestrator.transports.known_first import known_first
 from orchestrator.transports.pace import Paces, Rate
 from orchestrator.transports.refusals import NO_CACHE
 from orchestrator.transports.sse_link import MAX_SENT_BYTES, EventStream, SseLink, StreamSettings
@@ -260,23 +263,28 @@ def register(app: FastAPI, door: EventsDoor) -> None:
     one = SESSIONS + "/{session_id}"
     add = functools.partial(app.add_api_route, response_class=Response)
     opened = an_object(id="string", secret="string", expires_at="integer", session="object")
-    add(
+    of_json = known_first(door.entrance)
+    of_json.add_api_route(
         SESSIONS,
         routes.open,
         methods=["POST"],
+        response_class=Response,
         status_code=201,
         responses=gives("The session; `Location` is where it is.", 201, {"application/json": opened})
         | errors(*OF_A_BODY, *ADMITTED, 503),
     )
+    app.include_router(of_json)
+    with_secret = reads(headers=(rejoining.SECRET_HEADER,))
     shown = an_object(id="string", last="integer", session="object")
     add(
         one,
         routes.show,
         methods=["GET"],
         responses=gives("The session.", {"application/json": shown}) | errors(*ADMITTED, 404),
+        openapi_extra=with_secret,
     )
     ended = gives("The session has ended.", 204) | errors(*ADMITTED, 404)
-    add(one, routes.end, methods=["DELETE"], status_code=204, responses=ended)
+    add(one, routes.end, methods=["DELETE"], status_code=204, responses=ended, openapi_extra=with_secret)
     add(
         one + "/events",
         routes.listen,
@@ -284,6 +292,7 @@ def register(app: FastAPI, door: EventsDoor) -> None:
         responses=gives("Its events as they come.", {"text/event-stream": SENT_EVENT})
         | gives("It is there no more: come no more.", 204)
         | errors(400, *ADMITTED, 404, 503),
+        openapi_extra=reads(("after", "sound"), (rejoining.SECRET_HEADER, "Last-Event-ID")) | SECRET_SUFFICES,
     )
     add(
         one + "/events",
@@ -300,7 +309,8 @@ def register(app: FastAPI, door: EventsDoor) -> None:
                     "anyOf": [ANY_OBJECT, {"type": "array", "items": ANY_OBJECT, "maxItems": MAX_EVENTS}]
                 }
             }
-        ),
+        )
+        | with_secret,
     )
 
 

@@ -16,7 +16,8 @@ SECRET_PREFIX = "ek_"
 SIGNING_KEY_BYTES = 32
 NONCE_BYTES = 14
 CONFIG_BYTES = 16
-NO_CONFIG = bytes(CONFIG_BYTES)
+NO_PART = b""
+"""The part of a session of a secret that has none: no JSON is empty."""
 
 MAX_USES = 255
 
@@ -31,7 +32,7 @@ _PURPOSE = b"chorale client secret\0"
 @dataclass(frozen=True, slots=True)
 class Claims:
     """`expires_us`: microseconds since 1970. `key_id`: 12 hexadecimal digits, "" where no key is needed. `config`: what
-    `config_digest` says of the part of a session, `NO_CONFIG` without one. `uses` 0: as many as its holder likes."""
+    `config_digest` says of its tenant and its part of a session. `uses` 0: as many as its holder likes."""
 
     expires_us: int
     key_id: str

@@ -1,6 +1,7 @@
 """A stream of server-sent events as its session sees it, and the response that it is."""
 
 import asyncio
+import math
 import random
 from collections.abc import AsyncGenerator
 from contextlib import AbstractContextManager
@@ -18,6 +19,9 @@ from orchestrator.transports.sse import HEARTBEAT, beginning, frame
 
 MAX_SENT_BYTES = 2**20 - 1_024
 """Of one event; with its type and number around it a frame stays below 1 MiB."""
+
+CLOSE_WITHIN_S = 5.0
+"""How long a stream that is to end may take to send what comes before its end."""
 
 _ENTRIES_AT_ONCE = 64
 _BYTES_AT_ONCE = 65_536
@@ -52,6 +56,7 @@ class SseLink:
         self._outlet = Outlet(session.read)
         self._more = asyncio.Event()
         self._cursor = 0
+        self._ends_by_s = math.inf
         self.was_told_too_much = False
         """Whether it is ended for more private messages than may wait."""
 
@@ -77,11 +82,13 @@ class SseLink:
 
     def tell(self, data: bytes) -> None:
         self._outbox.tell(data)
+        self._hurry()
         self.was_told_too_much |= self._outbox.closing is TOO_MANY_TOLD
         self._more.set()
 
     def close(self, code: int, reason: str) -> None:
         self._outbox.close(Closing(code, reason))
+        self._hurry()
         self._more.set()
 
     def start(self, cursor: int) -> None:
@@ -106,6 +113,8 @@ class SseLink:
                 yield HEARTBEAT
                 said_s = loop.time()
                 continue
+            if loop.time() > self._ends_by_s:
+                return  # a reader who takes so long comes back for the rest, if he may
             self._more.clear()
             batch = self._batch()
             frames = [
@@ -117,6 +126,11 @@ class SseLink:
             if batch and isinstance(batch[-1], Closing):
                 return
             await asyncio.sleep(0)
+
+    def _hurry(self) -> None:
+        """Bounds the time that a stream which is to end may still take."""
+        if self._outbox.closing is not None and self._ends_by_s == math.inf:
+            self._ends_by_s = asyncio.get_running_loop().time() + CLOSE_WITHIN_S
 
     def _batch(self) -> list[LogEntry | Told | Closing]:
         try:

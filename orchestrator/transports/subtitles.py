@@ -83,21 +83,22 @@ def _ends_sentence(text: str, at: int) -> bool:
 def srt(segments: Iterable[Segment]) -> str:
     """Returns segments as SubRip."""
     return "".join(
-        f"{number}\n{_clock(one.start_s, ',')} --> {_clock(one.stop_s, ',')}\n{_line(one.text)}\n\n"
-        for number, one in enumerate(segments, 1)
+        f"{number}\n{_times(one, ',')}\n{_line(one.text)}\n\n" for number, one in enumerate(segments, 1)
     )
 
 
 def vtt(segments: Iterable[Segment]) -> str:
     """Returns segments as WebVTT."""
-    return "WEBVTT\n\n" + "".join(
-        f"{_clock(one.start_s, '.')} --> {_clock(one.stop_s, '.')}\n{_escaped(_line(one.text))}\n\n"
-        for one in segments
-    )
+    return "WEBVTT\n\n" + "".join(f"{_times(one, '.')}\n{_escaped(_line(one.text))}\n\n" for one in segments)
 
 
-def _clock(at_s: float, mark: str) -> str:
-    ms = round(at_s * 1000)
+def _times(segment: Segment, mark: str) -> str:
+    """A subtitle that ends when it begins is none: players leave it out."""
+    start_ms, stop_ms = round(segment.start_s * 1000), round(segment.stop_s * 1000)
+    return f"{_clock(start_ms, mark)} --> {_clock(max(stop_ms, start_ms + 1), mark)}"
+
+
+def _clock(ms: int, mark: str) -> str:
     return f"{ms // 3_600_000:02}:{ms // 60_000 % 60:02}:{ms // 1000 % 60:02}{mark}{ms % 1000:03}"
 
 

@@ -8,6 +8,7 @@ from orchestrator.clock import Clock, MonotonicClock
 from orchestrator.errors import Overloaded
 from orchestrator.sessions.links import SessionDirectory, SessionPort, SessionRequest
 from orchestrator.transports.call import Call, CallSettings
+from orchestrator.transports.entrance import KEY_WITHDRAWN
 from orchestrator.transports.offers import Offer, read_offer
 from orchestrator.transports.rejoining import Back
 
@@ -30,7 +31,7 @@ class CallDoor:
         self._settings = settings or CallSettings()
         self._clock = clock or MonotonicClock()
         self._calls: dict[str, Call] = {}
-        self._callers: dict[str, str] = {}  # whose each call is
+        self._callers: dict[str, SessionRequest] = {}  # who asked for each call
         self._returning: set[str] = set()
 
     @property
@@ -66,7 +67,7 @@ class CallDoor:
         call_id, session = self._directory.open_call(request, None if back is None else back.session)
         call = Call(call_id, session, offer, self._settings, self._clock, self._gone, back, self._settle)
         self._calls[call_id] = call
-        self._callers[call_id] = request.tenant
+        self._callers[call_id] = request
         try:
             return call_id, await call.answer()
         except BaseException:
@@ -81,6 +82,12 @@ class CallDoor:
         if call is not None:
             await call.close("it was hung up")
 
+    def withdraw(self, key_ids: frozenset[str]) -> None:
+        """Ends the calls that came back to a session by one of these keys; those that opened one end with it."""
+        for call_id, call in self._calls.items():
+            if self._callers[call_id].key_id in key_ids and not call.opened_session:
+                call.end(KEY_WITHDRAWN)
+
     async def close(self) -> None:
         """Ends every call; returns when they are gone."""
         await asyncio.gather(*(call.close("the server is closing") for call in tuple(self._calls.values())))
@@ -91,7 +98,7 @@ class CallDoor:
         most = self._settings.max_connecting
         if most is None:
             return
-        connecting = [self._callers[id] for id, call in self._calls.items() if not call.was_connected]
+        connecting = [self._callers[id].tenant for id, call in self._calls.items() if not call.was_connected]
         if len(connecting) >= most:
             raise Overloaded("too many calls are being connected", _RETRY_AFTER_S)
         mine = connecting.count(request.tenant)

@@ -59,12 +59,14 @@ _RETRY_AFTER_S = 5.0
 @dataclass(frozen=True, slots=True)
 class Joined:
     """The session that a link joins. `opened`: it was made for this link and ends if the link never comes about.
-    `after`: the number of the last event that its client has."""
+    `after`: the number of the last event that its client has. `principal`: who opened it, for the use that comes back
+    where the link never comes about."""
 
     session: SessionPort
     kind: LinkKind
     opened: bool
     after: int | None = None
+    principal: Principal | None = None
 
 
 class WebSocketDoor:
@@ -168,7 +170,7 @@ class WebSocketDoor:
         model, traceparent = partial.model(query.get("model")), headers.get("traceparent")
         with self._entrance.beginning(principal):
             session = self._directory.open(principal.request(model, initial, traceparent), LinkKind.WEBSOCKET)
-        return Joined(session, LinkKind.WEBSOCKET, opened=True)
+        return Joined(session, LinkKind.WEBSOCKET, opened=True, principal=principal)
 
     async def _join(self, websocket: WebSocket, link: WebSocketLink, joined: Joined) -> None:
         """Upgrades, attaches, serves, detaches. On every path the session is let go."""
@@ -195,6 +197,8 @@ class WebSocketDoor:
                 session.detach(link.id)
             elif joined.opened:
                 self._directory.end(session, "its client never joined")
+                if joined.principal is not None:
+                    self._entrance.gate.give_back(joined.principal)
         if closing is not None:
             reason = closing.reason.encode()[:_MAX_REASON_BYTES].decode(errors="ignore")
             await _close(websocket, closing.code, reason)

@@ -5,7 +5,7 @@ from typing import Literal
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from orchestrator.wire.items import Item
-from orchestrator.wire.session import AudioFormat, FunctionTool, Modality, ToolChoice
+from orchestrator.wire.session import AudioFormat, FunctionTool, Modality, Reasoning, ToolChoice
 
 
 class ClientEvent(Struct, frozen=True, tag_field="type", kw_only=True):
@@ -81,6 +81,7 @@ class ResponseParams(Struct, frozen=True):
     conversation: Literal["auto", "none"] = "auto"
     input: tuple[Item | ItemReference, ...] | None = None
     parallel_tool_calls: bool | UnsetType | None = UNSET
+    reasoning: Reasoning | UnsetType | None = UNSET
     prompt: Raw | UnsetType = UNSET
 
 

@@ -4,16 +4,17 @@ Every check raises `WireError` naming the path of the field.
 """
 
 import re
-from collections.abc import Sized
+from collections.abc import Sequence, Sized
 
 from msgspec import UNSET, Raw
 
 from orchestrator.errors import WireError
 from orchestrator.wire import client, faults, items
-from orchestrator.wire.session import AudioFormat
+from orchestrator.wire.session import AudioFormat, FunctionTool
 
 MAX_EVENT_ID_CHARACTERS = 512
 MAX_ID_CHARACTERS = 512
+MAX_VOICE_CHARACTERS = 128
 MAX_METADATA_PAIRS = 16
 MAX_METADATA_KEY_CHARACTERS = 64
 MAX_METADATA_VALUE_CHARACTERS = 512
@@ -188,10 +189,18 @@ def check_output_tokens(limit: int | str, path: str) -> None:
         raise faults.bad_value(path, f"expected an integer from 1 to {MAX_OUTPUT_TOKENS} or 'inf'.")
 
 
-def check_tools(tools: Sized, path: str) -> None:
+def check_count_of_tools(tools: Sized, path: str) -> None:
     """Raises `WireError` on too many tools."""
     if len(tools) > MAX_TOOLS:
         raise faults.bad_value(path, f"at most {MAX_TOOLS} tools are allowed.")
+
+
+def check_tools(tools: Sequence[FunctionTool], path: str) -> None:
+    """Raises `WireError` on a tool that cannot be named, or whose parameters are no schema."""
+    for index, tool in enumerate(tools):
+        check_id(tool.name, f"{path}[{index}].name")
+        if tool.parameters is not UNSET and not bytes(tool.parameters).lstrip().startswith(b"{"):
+            raise faults.wrong_type(f"{path}[{index}].parameters", "an object", "another type")
 
 
 def check_params(params: client.ResponseParams) -> None:
@@ -200,13 +209,15 @@ def check_params(params: client.ResponseParams) -> None:
         check_modalities(params.output_modalities, "response.output_modalities")
     if params.max_output_tokens is not None:
         check_output_tokens(params.max_output_tokens, "response.max_output_tokens")
-    if (
-        params.audio is not None
-        and params.audio.output is not None
-        and params.audio.output.format is not None
-    ):
-        check_format(params.audio.output.format, "response.audio.output.format")
+    output = params.audio.output if params.audio is not None else None
+    if output is not None and output.format is not None:
+        check_format(output.format, "response.audio.output.format")
+    if output is not None and output.voice is not None and not 1 <= len(output.voice) <= MAX_VOICE_CHARACTERS:
+        raise faults.bad_value(
+            "response.audio.output.voice", f"a voice has 1 to {MAX_VOICE_CHARACTERS} characters."
+        )
     _check_text(len(params.instructions or ""), "response.instructions")
+    check_count_of_tools(params.tools or (), "response.tools")
     check_tools(params.tools or (), "response.tools")
     _check_metadata(params.metadata or {})
     if params.prompt is not UNSET and bytes(params.prompt) != b"null":

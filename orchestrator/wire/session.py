@@ -106,6 +106,12 @@ class NamedToolChoice(Struct, frozen=True, tag_field="type", tag="function"):
 ToolChoice = Literal["auto", "none", "required"] | NamedToolChoice
 
 
+class Reasoning(Struct, frozen=True, omit_defaults=True):
+    """Accepted and echoed."""
+
+    effort: Literal["minimal", "low", "medium", "high", "xhigh"] | UnsetType = UNSET
+
+
 EXTENSION_EVENTS = (
     "chorale.verdict",
     "chorale.frozen",

@@ -20,6 +20,7 @@ from orchestrator.wire.session import (
     FunctionTool,
     Modality,
     NoiseReduction,
+    Reasoning,
     ServerVad,
     Session,
     ToolChoice,
@@ -66,7 +67,7 @@ class _InputPart(Struct, frozen=True):
 
 class _OutputPart(Struct, frozen=True):
     format: AudioFormat | UnsetType = UNSET
-    voice: Annotated[str, Meta(min_length=1, max_length=128)] | UnsetType = UNSET
+    voice: Annotated[str, Meta(min_length=1, max_length=limits.MAX_VOICE_CHARACTERS)] | UnsetType = UNSET
     speed: Annotated[float, Meta(ge=0.25, le=1.5)] | UnsetType = UNSET
 
 
@@ -78,10 +79,6 @@ class _AudioPart(Struct, frozen=True):
 class _Retention(Struct, frozen=True, tag_field="type", tag="retention_ratio"):
     retention_ratio: Annotated[float, Meta(ge=0, le=1)]
     token_limits: dict[str, int] | UnsetType = UNSET
-
-
-class _Reasoning(Struct, frozen=True, omit_defaults=True):
-    effort: Literal["minimal", "low", "medium", "high", "xhigh"] | UnsetType = UNSET
 
 
 class _ExtensionPart(Struct, frozen=True):
@@ -106,7 +103,7 @@ class _SessionPart(Struct, frozen=True):
     prompt: dict[str, object] | UnsetType | None = UNSET
     include: tuple[Literal["item.input_audio_transcription.logprobs"], ...] | UnsetType = UNSET
     parallel_tool_calls: bool | UnsetType = UNSET
-    reasoning: _Reasoning | UnsetType = UNSET
+    reasoning: Reasoning | UnsetType = UNSET
     audio: _AudioPart = _AudioPart()
     chorale: _ExtensionPart | UnsetType = UNSET
 
@@ -120,15 +117,15 @@ def merge(
     *,
     audio_started: bool,
     type_settled: bool = True,
-    takes_prompts: bool = False,
+    heeds: bool = True,
 ) -> Session:
     """Returns `session` changed by a client's partial session object (JSON).
 
     `audio_started`: the session has produced sound, so its voice is fixed. `type_settled` is False only for the first
-    update of a session, which may still make it a transcription session. `takes_prompts`: a stored prompt is shown and
-    no more, not refused. Raises `WireError`; then nothing has changed.
+    update of a session, which may still make it a transcription session. `heeds` False: a stored prompt, and what tools
+    are, is shown and not looked at (`SessionRules.heeds`). Raises `WireError`; then nothing has changed.
     """
-    part = _read(partial, takes_prompts)
+    part = _read(partial, heeds)
     if part.model is not UNSET and part.model != session.model:
         raise faults.bad_value(
             f"{_ROOT}.model", f"the model of a session cannot change from '{session.model}'."
@@ -159,7 +156,7 @@ def initial(
     return _apply(session, part)
 
 
-def _read(partial: bytes | Raw, takes_prompts: bool = False) -> _SessionPart:
+def _read(partial: bytes | Raw, heeds: bool = True) -> _SessionPart:
     """Reads and validates a partial session on its own."""
     limits.check_values(partial)
     try:
@@ -176,7 +173,7 @@ def _read(partial: bytes | Raw, takes_prompts: bool = False) -> _SessionPart:
         raise faults.translate(error, _ROOT) from None
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise WireError("invalid_json", f"The session is not valid JSON: {error}.", _ROOT) from None
-    _check(part, takes_prompts)
+    _check(part, heeds)
     return part
 
 
@@ -195,16 +192,18 @@ def _refuse_beta(plain: dict[str, object]) -> None:
             )
 
 
-def _check(part: _SessionPart, takes_prompts: bool) -> None:
+def _check(part: _SessionPart, heeds: bool) -> None:
     """Checks what the types of the parts do not say."""
     if part.output_modalities is not UNSET:
         limits.check_modalities(part.output_modalities, f"{_ROOT}.output_modalities")
     if part.max_output_tokens is not UNSET:
         limits.check_output_tokens(part.max_output_tokens, f"{_ROOT}.max_output_tokens")
-    if part.prompt not in (UNSET, None) and not takes_prompts:
+    if heeds and part.prompt not in (UNSET, None):
         raise limits.no_prompts(f"{_ROOT}.prompt")
     if part.tools is not UNSET:
-        limits.check_tools(part.tools, f"{_ROOT}.tools")
+        limits.check_count_of_tools(part.tools, f"{_ROOT}.tools")
+        if heeds:
+            limits.check_tools(part.tools, f"{_ROOT}.tools")
     if isinstance(part.audio.input.transcription, Transcription):
         _check_hints(part.audio.input.transcription, f"{_ROOT}.audio.input.transcription")
     if part.audio.input.format is not UNSET:

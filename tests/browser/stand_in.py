@@ -45,6 +45,8 @@ class StandIn:
         self._tasks: set[asyncio.Task[None]] = set()
         self._sessions: dict[str, ScriptedSession] = {}
         self._sockets: set[WebSocket] = set()
+        self.answered: list[str] = []
+        """The calls that were answered, in order."""
         self.hung_up: list[str] = []
         self.returns: list[str] = []
         """The queries of those who came back, in order."""
@@ -162,7 +164,8 @@ class StandIn:
         if not self.script.has_path:
             answer = _without_path(answer)
             await peer.close()
-        headers = {"Location": f"/v1/realtime/calls/rtc_{id(peer)}"}
+        self.answered.append(f"rtc_{id(peer)}")
+        headers = {"Location": f"/v1/realtime/calls/{self.answered[-1]}"}
         return Response(answer, 201, headers, "application/sdp")
 
     def _follow(self, peer: RTCPeerConnection) -> None:

@@ -79,6 +79,34 @@ def test_who_was_muted_is_muted_after_a_reload(stand_in: StandIn, still: Path) -
         assert page.script("return document.getElementById('mute').ariaPressed") == "true"
 
 
+NO_MICROPHONE_YET = """
+const count = Number(sessionStorage.countForTest ?? 0) + 1;
+sessionStorage.countForTest = count;
+if (count < 3) {
+  navigator.mediaDevices.getUserMedia = () => new Promise(() => {});
+}
+"""
+
+
+def test_who_reloads_while_the_microphone_is_asked_for_comes_back_all_the_same(
+    stand_in: StandIn, still: Path
+) -> None:
+    """F-C2: refreshes in a row, each before the page had what it needs for a call; still muted, still that session."""
+    with chromium(microphone=still) as page:
+        page.open(stand_in.address)
+        page.click("#talk")
+        page.wait_for(lambda: page.connection == "live", "the call")
+        page.click("#mute")
+        page.devtools("Page.addScriptToEvaluateOnNewDocument", source=NO_MICROPHONE_YET)
+        for _ in range(2):
+            page.driver.refresh()
+            assert page.connection == "idle"
+        reload(page, stand_in)
+        assert len(stand_in.returns) == 1
+        assert page.script("return window.peersForTest.at(-1).getSenders()[0].track.enabled") is False
+        assert asked(stand_in, "session.update") == 1
+
+
 def test_who_hung_up_is_not_called_after_a_reload(stand_in: StandIn, still: Path) -> None:
     """The end is the end."""
     with chromium(microphone=still) as page:
@@ -140,3 +168,18 @@ def test_a_session_that_is_gone_after_a_reload_starts_anew_and_says_so(stand_in:
         page.wait_for(lambda: page.said_by("note"), "the divider", 40)
         assert "does not remember" in page.said_by("note")[0]
         assert page.said_by("user") == ["hello"]
+
+
+def test_session_whose_call_finds_no_way_back_is_ended(stand_in: StandIn, still: Path) -> None:
+    """Writing goes on in a session of its own, and the other one does not wait for its grace time to end: it is hung up
+    by the name of the newest call."""
+    with chromium(microphone=still) as page:
+        page.open(stand_in.address)
+        page.click("#talk")
+        page.wait_for(lambda: page.connection == "live", "the call")
+        stand_in.script.has_path = False
+        page.driver.refresh()
+        page.wait_for(lambda: "No path for the sound" in page.text("#alert"), "the alert", 40)
+        page.wait_for(lambda: stand_in.hung_up, "the server to be told")
+        assert stand_in.hung_up == stand_in.answered[-1:]
+        assert len(stand_in.answered) == 2

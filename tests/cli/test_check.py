@@ -7,6 +7,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from orchestrator.cli.main import app
+from tests.test_app import certificate
 
 SCRIPTED = """
 server: {port: 0}
@@ -119,6 +120,21 @@ def test_check_notes_keys_in_clear_and_looks_at_the_signing_key(tmp_path: Path) 
     assert "chmod 600" not in check(tmp_path, text).output
     secret.chmod(0o644)
     assert "chmod 600" in check(tmp_path, text).output
+
+
+def test_check_looks_at_the_certificate(tmp_path: Path) -> None:
+    """One that would not do is a fault, a key that others may read is noted."""
+    chain, key = certificate(tmp_path)
+    text = SCRIPTED.replace("port: 0", "port: 0, tls: {cert: cert.pem, key: key.pem}")
+    key.chmod(0o600)
+    assert check(tmp_path, text).exit_code == 0
+    assert "chmod 600" not in check(tmp_path, text).output
+    key.chmod(0o644)
+    assert "chmod 600" in check(tmp_path, text).output
+    chain.write_text("no PEM")
+    wrong = check(tmp_path, text)
+    assert wrong.exit_code == 2
+    assert "server.tls: expected" in wrong.output
 
 
 def test_check_of_a_domain_names_its_faults(tmp_path: Path) -> None:

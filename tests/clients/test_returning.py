@@ -1,19 +1,24 @@
 """How clients come back: when they try, where they read on, and what they say again."""
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.clients.address import CallFailed
+from orchestrator.clients.address import CallFailed, ServerRefused, retry_after_s
+from orchestrator.clients.earpiece import ReceivedSound
 from orchestrator.clients.returning import MOST_UNCONFIRMED, Backoff, Cursor, Rules, Unconfirmed
 from orchestrator.clients.returning_call import ReturningCall
 from orchestrator.clients.text_socket import ReturningSocket
 from orchestrator.wire.client import CreateItem
 from tests.clients.answering import Answering, answering
+from tests.virtual_time import run
 
 HERE = {"Chorale-Session-Id": "sess_0123456789abcdefghij", "Chorale-Session-Secret": "rs_x"}
 
@@ -214,6 +219,125 @@ def test_a_server_that_stays_away_is_given_up() -> None:
         context.__exit__(None, None, None)
 
     asyncio.run(within(story(server)))
+
+
+class Scripted:
+    """Connections that a test decides about: refused, or there until `lose`. Remembers when each was tried."""
+
+    given = HERE
+
+    def __init__(self, *answers: Exception | None) -> None:
+        self._answers = iter(answers)
+        self._lost = asyncio.Event()
+        self.tried: list[float] = []
+        self.sent: list[dict[str, Any]] = []
+        self.holds_back = asyncio.Event()
+        self.holds_back.set()
+        self.failure = "cut"
+        self.cursor = Cursor("sess_0123456789abcdefghij", "rs_x")
+
+    @asynccontextmanager
+    async def connect(self, cursor: Cursor) -> AsyncIterator[Any]:
+        self.tried.append(asyncio.get_running_loop().time())
+        if (refusal := next(self._answers, None)) is not None:
+            raise refusal
+        self._lost.clear()
+        yield self
+
+    def lose(self) -> None:
+        self._lost.set()
+
+    async def send(self, event: dict[str, Any]) -> None:
+        await self.holds_back.wait()
+        self.sent.append(event)
+
+    async def receive(self) -> dict[str, Any]:
+        await self._lost.wait()
+        raise CallFailed("cut")
+
+    async def events(self) -> AsyncIterator[dict[str, Any]]:
+        await self._lost.wait()
+        events: list[dict[str, Any]] = []
+        for event in events:
+            yield event
+
+    def received_pcm(self) -> Any:
+        return ReceivedSound(np.zeros(0, np.int16), np.zeros(0, np.int64), np.zeros(0))
+
+
+def returns(make: Callable[[Scripted], Any], *answers: Exception | None, breaks: int = 1) -> list[float]:
+    """Returns how long a client waits before each attempt to come back; each connection holds for 10 s."""
+    waited: list[float] = []
+
+    async def story() -> None:
+        server = Scripted(None, *answers)
+        session = make(server)
+        await session._open(*([Cursor()] if isinstance(session, ReturningCall) else []))
+        reading = asyncio.create_task(anext(session.events(), None))
+        for _ in range(breaks):
+            await asyncio.sleep(10)
+            before, broke = len(server.tried), asyncio.get_running_loop().time()
+            server.lose()
+            await asyncio.sleep(100)
+            times = [broke, *server.tried[before:]]
+            waited.extend(round(b - a, 2) for a, b in pairwise(times))
+        reading.cancel()
+        await asyncio.wait([reading])
+
+    run(story())
+    return waited
+
+
+MAKES = [
+    pytest.param(lambda server: ReturningSocket(server.connect, patient(give_up_s=90)), id="socket"),
+    pytest.param(lambda server: ReturningCall(server.connect, patient(give_up_s=90)), id="call"),
+]
+
+
+@pytest.mark.parametrize("make", MAKES)
+def test_a_server_that_names_a_time_is_left_alone_for_so_long(make: Callable[[Scripted], Any]) -> None:
+    """503 with Retry-After: no attempt comes sooner; what comes after that goes by the law again."""
+    full = ServerRefused(503, "full", 7.0)
+    assert returns(make, full, ServerRefused(502, "away"), None) == [0.25, 7.0, 1.0]
+
+
+@pytest.mark.parametrize("make", MAKES)
+def test_a_connection_that_held_makes_the_next_break_the_first_again(make: Callable[[Scripted], Any]) -> None:
+    """Somebody who loses the connection once an hour waits no longer each time."""
+    assert returns(make, breaks=5) == [0.25] * 5
+
+
+def test_who_is_cancelled_while_saying_again_what_was_lost_loses_nothing() -> None:
+    """The next one who asks for an event says it."""
+
+    async def story() -> None:
+        server = Scripted(None)
+        session = ReturningSocket(server.connect, patient())
+        await session._open()
+        await session.send(item("a"))
+        server.lose()
+        server.holds_back.clear()
+        reading = asyncio.create_task(session.receive())
+        await asyncio.sleep(5)
+        assert len(server.tried) == 2
+        reading.cancel()
+        await asyncio.wait([reading])
+        server.holds_back.set()
+        reading = asyncio.create_task(session.receive())
+        await asyncio.sleep(5)
+        reading.cancel()
+        await asyncio.wait([reading])
+        assert server.sent == [item("a"), item("a")]
+
+    run(story())
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"), [("7", 7.0), ("", 0.0), ("90000", 60.0), ("-1", 0.0), ("soon", 0.0), ("٣", 0.0)]
+)
+def test_time_that_a_server_names_is_taken_for_what_it_is(text: str, expected: float) -> None:
+    """Whole seconds, and no more than a minute."""
+    assert retry_after_s({"Retry-After": text} if text else {}) == expected
 
 
 def test_a_call_that_breaks_is_made_again_to_its_session() -> None:

@@ -1,8 +1,12 @@
 """What comes of something valid by a few changes: Hypothesis strategies that shrink to one change and less."""
 
+import os
 from typing import Any
 
 from hypothesis import strategies as st
+
+TIMES = 20 if os.environ.get("CHORALE_FUZZ_EXAMPLES") else 1
+"""So many times as many examples where they are asked for (`make fuzz`)."""
 
 ODD: tuple[Any, ...] = (
     *(None, True, -1, 0, 1.5, 10**25, 1e308, float("nan"), float("inf")),

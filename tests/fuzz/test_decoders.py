@@ -38,7 +38,7 @@ from orchestrator.transports.rpc.v1 import chorale_pb2 as pb
 from orchestrator.wire import codec, update
 from orchestrator.wire.server import SessionCreated
 from orchestrator.wire.session import PCM, AudioFormat
-from tests.fuzz.mutations import bytes_like, text_like, values_like
+from tests.fuzz.mutations import TIMES, bytes_like, text_like, values_like
 from tests.fuzz.samples import EVENTS, SESSION, WRITTEN
 from tests.transports.fake_sessions import DEFAULTS, FakeDirectory
 from tests.transports.running import build
@@ -69,21 +69,21 @@ def decodes(data: bytes) -> None:
         codec.decode_client(data.decode())
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400 * TIMES, deadline=None)
 @given(bytes_like(*WRITTEN))
 def test_bytes_of_an_event_are_read_or_refused(data: bytes) -> None:
     """Whatever was changed in it."""
     decodes(data)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400 * TIMES, deadline=None)
 @given(st.sampled_from(EVENTS).flatmap(values_like))
 def test_parts_of_an_event_are_read_or_refused(event: Any) -> None:
     """Fields of another type, out of range, doubled, missing, or unknown."""
     decodes(json.dumps(event).encode())
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200 * TIMES, deadline=None)
 @given(values_like(SESSION))
 def test_parts_of_a_session_are_read_or_refused(session: Any) -> None:
     """As it opens, and as it is changed later; one that was taken can be shown."""
@@ -134,7 +134,7 @@ MESSAGES: list[Any] = [
 ]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300 * TIMES, deadline=None)
 @given(bytes_like(*(one.SerializeToString() for one in MESSAGES)))
 def test_bytes_of_a_client_message_are_read_or_refused(data: bytes) -> None:
     """By the library that reads them; what was read can be written again, and its event is read or refused."""
@@ -166,7 +166,7 @@ def test_subprotocols_are_names_without_blanks(written: str) -> None:
     assert rejoining.shown_secret(headers, {}) in written
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300 * TIMES, deadline=None)
 @given(st.data())
 def test_only_what_was_made_opens_anything(data: st.DataObject) -> None:
     """A client secret of which a character was changed is none, whatever it says then."""
@@ -214,7 +214,7 @@ ENTRIES = f"""keys:
 """
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300 * TIMES, deadline=None)
 @given(text_like(ENTRIES, "keys: [{sha256: 0, tenant: &a [*a]}]", "keys: [{expires: 2026-99-99}]"))
 def test_key_file_is_read_or_refused_without_showing_a_key(text: str) -> None:
     """Whatever was changed in it."""
@@ -254,7 +254,7 @@ PARTS = [
 ]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60 * TIMES, deadline=None)
 @given(st.lists(bytes_like(*PARTS), min_size=5, max_size=20), text_like("multipart/form-data; boundary=b"))
 def test_forms_are_read_or_refused(bodies: list[bytes], kind: str) -> None:
     """Offers in forms whose parts, boundaries or headers are wrong: 4xx, in the one shape."""
@@ -288,7 +288,7 @@ KINDS = (
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60 * TIMES, deadline=None)
 @given(
     st.lists(bytes_like(*ENVELOPES, b"AAAAAAA="), min_size=5, max_size=20),
     st.sampled_from(KINDS),

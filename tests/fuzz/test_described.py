@@ -3,6 +3,8 @@
 import json
 import os
 import re
+import socket
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -135,9 +137,46 @@ def test_every_operation_is_asked_for(client: httpx.Client) -> None:
     assert "HTTPValidationError" not in json.dumps(described)
 
 
-def test_server_is_no_larger_after_all_of_it(server: Served, client: httpx.Client) -> None:
-    """Sessions, calls and links that were opened and left have gone, and the server still answers."""
+def test_description_says_where_a_key_is_needed(client: httpx.Client) -> None:
+    """Everywhere but at what says how the server is; Schemathesis can only try what is described."""
+    described = client.get("/openapi.json").json()
+    assert described["security"] == [{"key": []}]
+    open_to_all = {
+        path
+        for path, operations in described["paths"].items()
+        for operation in operations.values()
+        if operation.get("security") == []
+    }
+    assert open_to_all == {"/v1/realtime", "/healthz", "/readyz"}
+
+
+def test_server_holds_no_more_than_before(server: Served, client: httpx.Client) -> None:
+    """After sessions that nobody came for, broken bodies and connections that break off: no more open files, and a
+    session that is opened then still answers."""
+
+    def files() -> int:
+        return len(os.listdir(f"/proc/{server.pid}/fd"))
+
+    def lasting() -> int:
+        """What stays when everybody has left."""
+        found, now = -1, files()
+        while now != found:
+            time.sleep(1)  # sessions and idle connections end in seconds
+            found, now = now, files()
+        return now
+
+    opened(client)
+    before = lasting()
+    for number in range(200):
+        opened(client)
+        client.post(f"/v1/sessions/sess_{number}/events", content=b"{" * number)
+        with socket.create_connection(("127.0.0.1", httpx.URL(server.url).port or 0)) as half:
+            half.sendall(b"POST /v1/sessions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n{")
+    while lasting() > before:
+        pass
     session = opened(client)
-    said = [{"type": "response.create"}]
     secret = {"Chorale-Session-Secret": session["secret"]}
-    assert client.post(f"/v1/sessions/{session['id']}/events", json=said, headers=secret).status_code == 202
+    said = client.post(
+        f"/v1/sessions/{session['id']}/events", json=[{"type": "response.create"}], headers=secret
+    )
+    assert said.status_code == 202

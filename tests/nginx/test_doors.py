@@ -174,17 +174,33 @@ def test_grpc_client_may_listen_without_a_word(tmp_path: Path) -> None:
 
 
 def test_links_outlive_a_reload_of_nginx(tmp_path: Path) -> None:
-    """Old processes keep what is open; new requests go to new ones."""
+    """Old processes keep what is open, by whatever door; new requests go to new ones."""
 
     async def test(stand: Stand) -> None:
-        async with stand.front.connect("?model=m") as link:
+        async with (
+            stand.front.connect("?model=m") as link,
+            Conversation(stub_of(stand).Converse()) as talk,
+            stand.front.client() as client,
+        ):
             session = stand.session((await heard(link))["session"]["id"])
-            os.kill(stand.front.master, signal.SIGHUP)
-            await until(lambda: "gracefully shutting down" in stand.front.written())
-            session.emit("response.output_text.delta")
-            assert (await heard(link))["event_id"] == session.event_id(1)
-            async with stand.front.client() as client:
-                assert (await client.get("/healthz")).status_code == 200
+            spoken = stand.session((await talk.open(model="m")).session_id)
+            where, shown = f"/v1/sessions/{session.id}/events", {"chorale-session-secret": session.secret}
+            async with client.stream("GET", where, headers=shown) as stream:
+                read, chunks = b"", stream.aiter_raw()
+                while b"session.created" not in read:
+                    read += await anext(chunks)
+                os.kill(stand.front.master, signal.SIGHUP)
+                await until(lambda: "gracefully shutting down" in stand.front.written())
+                session.emit("response.output_text.delta")
+                assert (await heard(link))["event_id"] == session.event_id(1)
+                while session.event_id(1).encode() not in read:
+                    read += await anext(chunks)
+                spoken.emit("response.output_text.delta")
+                assert (await talk.read()).number == 1
+                await talk.say("response.cancel")
+                await spoken.wait_for(1)
+                async with stand.front.client() as another:
+                    assert (await another.get("/healthz")).status_code == 200
 
     against(tmp_path, test)
 

@@ -14,6 +14,8 @@ from orchestrator.scheduling.cost import Charge, Costs
 from orchestrator.scheduling.dispatcher import Dispatcher
 from orchestrator.scheduling.job import Job, Tier
 from orchestrator.scheduling.work import (
+    Embed,
+    Embedded,
     Failed,
     PromptMessage,
     Replied,
@@ -91,6 +93,24 @@ def test_costs_of_a_final_recognition_are_the_sound_that_is_heard() -> None:
     assert charge.hold.amounts == {AUDIO: 2_000}
     costs.settle(charge, Transcribed("j", "hello"), 0, 1)
     assert _held(costs, AUDIO) == ResourceUse(reserved=2_000)
+
+
+def test_costs_of_vectors_are_the_tokens_that_they_are_of() -> None:
+    """Two bytes are a token before it is known better; what fails or is taken back costs nothing, and what a language
+    model makes of bytes is not learnt from it."""
+    costs = _costs({TOKENS: 1_000})
+    asked = Embed(("x" * 100, "y" * 100))
+    charge = _charge(costs, asked)
+    assert charge.hold is not None
+    assert charge.hold.amounts == {TOKENS: 102}
+    costs.settle(charge, Embedded("j", (b"", b""), 30), 0, 1)
+    assert _held(costs, TOKENS) == ResourceUse(reserved=102, returned=72)
+    costs.settle(_charge(costs, asked), None, 0, 1)
+    costs.settle(_charge(costs, asked), Failed("j", "worker_failed", "m"), 0, 1)
+    assert _held(costs, TOKENS) == ResourceUse(reserved=306, returned=276)
+    reply = _charge(costs, HELLO)
+    assert reply.hold is not None
+    assert reply.hold.amounts[TOKENS] == 90
 
 
 @pytest.mark.parametrize(

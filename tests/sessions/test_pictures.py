@@ -189,7 +189,30 @@ def test_runner_lets_an_image_go_whose_items_sound_is_none() -> None:
         item["content"].append({"type": "input_audio", "audio": "no!"})
         await client(session, "conversation.item.create", item=item)
         await asyncio.sleep(0.01)
-        assert link.events[-1]["error"]["code"] == "invalid_value"
+        error = link.events[-1]["error"]
+        assert (error["code"], error["param"]) == ("invalid_value", "item.content[2].audio")
+        assert session.statistics().clip_bytes == 0
+
+    in_house(test, rules=SessionRules(images=True, grace_us=10 * US_PER_S))
+
+
+def test_runner_keeps_nothing_of_an_item_whose_client_has_gone_before_there_was_room_for_it() -> None:
+    """Sound and image of an event that waits at a full inbox go with the one who waits."""
+
+    async def test(house: House) -> None:
+        session, _ = house.open()
+        item = _item(PNG)
+        item["content"].append({"type": "input_audio", "audio": base64.b64encode(bytes(48_000)).decode()})
+        waiting = asyncio.create_task(client(session, "conversation.item.create", item=item))
+        for _ in range(70):  # more than an inbox holds, before anybody takes them
+            session.refuse("link", WireError("invalid_value", "no"), None)
+        while not session.statistics().inbox.waited:
+            await asyncio.sleep(0)
+            for _ in range(70):
+                session.refuse("link", WireError("invalid_value", "no"), None)
+        assert session.statistics().clip_bytes > len(PNG)
+        waiting.cancel()
+        await asyncio.wait([waiting])
         assert session.statistics().clip_bytes == 0
 
     in_house(test, rules=SessionRules(images=True, grace_us=10 * US_PER_S))

@@ -6,7 +6,7 @@ from orchestrator.errors import WireError
 from orchestrator.scheduling.work import Reply, Speak
 from orchestrator.sessions import events as on
 from orchestrator.sessions.rules import SessionRules
-from tests.sessions.talk import Talk
+from tests.sessions.talk import Talk, view
 
 TEXT = {"output_modalities": ["text"]}
 TYPED = {**TEXT, "chorale": {"typed_turns": True}}
@@ -366,6 +366,14 @@ def test_session_becomes_a_transcription_session_by_its_first_update_only() -> N
     talk.client("session.update", session={"chorale": {"typed_turns": True}})
     talk.typed("typed")
     assert not talk.open_jobs(Reply)
+
+
+def test_session_that_was_opened_for_transcription_stays_that() -> None:
+    """By ``?intent=transcription`` or a client secret: not even its first update makes it one that answers."""
+    talk = Talk(session=view(type="transcription", object="realtime.transcription_session"))
+    talk.update()
+    assert talk.errors()[0]["param"] == "session.type"
+    assert talk.heart.view.type == "transcription"
 
 
 def test_session_update_that_is_wrong_changes_nothing() -> None:

@@ -9,9 +9,13 @@ import pytest
 from pydantic import BaseModel
 
 from orchestrator.app import Application
-from orchestrator.settings import Settings
+from orchestrator.clock import MonotonicClock
+from orchestrator.scheduling.dispatcher import Dispatcher
+from orchestrator.settings import Settings, load
+from orchestrator.settings import parts as parts_of
 from orchestrator.settings.parts import server_options
-from orchestrator.settings.schema import Section, Server, Tls
+from orchestrator.settings.schema import Calls, Http, Inbound, Section, Server, Tls
+from tests.fakes.workers import FakeWorkers, obliging
 from tests.test_app import readiness, running
 from tests.transports.running import until
 
@@ -76,3 +80,55 @@ def test_server_reads_every_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert "Server.key_poll_s" in read
     unread = {key for key in keys(Settings) if key not in read} - ELSEWHERE.keys()
     assert unread == set()
+
+
+CHANGED = {
+    "SERVER__COMPRESSION": "false",
+    "SERVER__PING_S": "7",
+    "SERVER__MAX_SESSIONS": "7",
+    "SERVER__GRPC": "{port: 7}",
+    "SERVER__BATCH_TIER": "silver",
+    "HTTP__HEARTBEAT_S": "7",
+    "HTTP__RETRY_MS": "7",
+    "HTTP__MAX_UPLOAD_BYTES": "7",
+    "HTTP__MAX_AUDIO_S": "7",
+    "INBOUND__EVENTS_PER_S": "7",
+    "INBOUND__BYTES_PER_S": "7",
+    "INBOUND__BURST_BYTES": "7",
+    "INBOUND__EXCESS_S": "7",
+    "INBOUND__SESSION_BYTES": "7",
+    "CALLS__ICE_SERVERS": "[{urls: 'stun:127.0.0.1:9'}]",
+    "CALLS__ICE_TIMEOUT_S": "7",
+    "CALLS__MAX_CONNECTING": "7",
+    "CALLS__PUBLIC_ADDRESSES": "[203.0.113.7]",
+}
+
+
+def parts(settings: Settings) -> list[object]:
+    """What the doors are made of, as far as the configuration goes."""
+    made = parts_of.openai(settings, Dispatcher(FakeWorkers(obliging, 0), MonotonicClock()), MonotonicClock())
+    registry = parts_of.registry_settings(settings)
+    return [
+        server_options(settings.server),
+        parts_of.grpc_options(settings.server),
+        parts_of.stream_settings(settings),
+        parts_of.rate(settings),
+        parts_of.call_settings(settings),
+        (made.limits, vars(made.errands)["_best_tier"]),
+        (registry.max_sessions, registry.rules.item_bytes),
+    ]
+
+
+@pytest.mark.parametrize("name", CHANGED)
+def test_key_changes_what_the_doors_are_made_of(name: str) -> None:
+    """Each by itself. What becomes of it at a door is tested there."""
+    assert parts(load(None, {f"CHORALE_{name}": CHANGED[name]})) != parts(load(None, {}))
+
+
+def test_every_key_of_these_sections_is_tried() -> None:
+    """One that comes to be is to be tried too."""
+    tried = {name.split("__")[0].title() + "." + name.split("__")[1].lower() for name in CHANGED}
+    wanted = {key for section in (Http, Inbound) for key in keys(section)} | {
+        f"Calls.{name}" for name in Calls.model_fields
+    }
+    assert wanted <= tried

@@ -249,6 +249,26 @@ def test_load_refuses_headers_that_no_request_can_carry(name: str, value: str) -
     assert "sp33ch" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("TELEMETRY__OTLP_HEADERS", "{authorization: Bearer M4RK"),
+        ("TELEMETRY__OTLP_ENDPOINT", "ftp://user:M4RK@collector"),
+        ("CALLS__ICE_SERVERS", "{urls: 'turn:x', credential: M4RK"),
+        ("CALLS__ICE_SERVERS", "[M4RK]"),
+        ("CALLS__ICE_SERVERS", "[{urls: {M4RK: 1}}]"),
+        ("WORKERS__LLM__OPTIONS", "{api_key: M4RK"),
+        ("SERVER__SECRET_FILE", "[M4RK]"),
+    ],
+)
+def test_load_shows_nothing_that_may_be_secret_in_a_fault(name: str, value: str) -> None:
+    """Also where it is of a wrong type as a whole: a bracket that was forgotten makes a text of it."""
+    with pytest.raises(ConfigError) as caught:
+        load(None, {f"CHORALE_{name}": value})
+    assert name.lower().replace("__", ".") in str(caught.value)
+    assert "M4RK" not in str(caught.value)
+
+
 def test_load_takes_headers_that_a_request_can_carry() -> None:
     """Spaces within, any Latin-1 letter, any token as a name."""
     headers = {"authorization": "Basic YTpi=", "x-team.1": "Zoë and Bob", "x-n": "7"}

@@ -5,9 +5,9 @@ from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import SpanKind, StatusCode
 
-from orchestrator.observability.instrument import NO_TURN, Ending, JobRecord, TurnRecord
+from orchestrator.observability.instrument import NO_TURN, Call, Ending, JobRecord, TurnRecord
 from orchestrator.observability.traceparent import TraceParent
-from orchestrator.telemetry.gathering import Bundle
+from orchestrator.telemetry.gathering import Bundle, Called
 from orchestrator.telemetry.options import LanguageModel
 from orchestrator.telemetry.spans import SpanMaker
 from tests.telemetry.records import JOB, REPLY, TURN, job, reply, turn
@@ -53,6 +53,39 @@ def test_spans_of_a_recognition_cover_the_work() -> None:
     assert parents["work"] == parents["queue"] == span_id(spans["transcribe"])
     assert parents["transcribe"] == parents["listen"] == span_id(spans["turn"])
     assert parents["turn"] is None
+
+
+def called(status: str = "OK", system: str = "grpc", remote: TraceParent | None = None) -> list[ReadableSpan]:
+    call = Call(system=system, method="chorale.v1.Sessions/Watch", remote=remote, status=status)
+    return maker().spans(Called(call, 1_000_000, 1_250_000))
+
+
+def test_call_is_a_span_below_its_clients() -> None:
+    """As long as the call was, named and told apart by the conventions' names, and nothing else is in it."""
+    (span,) = called(remote=TraceParent(7, 8, True))
+    assert (span.name, span.kind, lasted_ms(span)) == ("chorale.v1.Sessions/Watch", SpanKind.SERVER, 250)
+    assert span.context is not None
+    assert span.parent is not None
+    assert (span.context.trace_id, span.parent.span_id) == (7, 8)
+    assert about(span) == {
+        "rpc.system.name": "grpc",
+        "rpc.method": "chorale.v1.Sessions/Watch",
+        "rpc.response.status_code": "OK",
+    }
+    assert called(remote=TraceParent(7, 8, False)) == []
+    (alone,), (another,) = called(), called()
+    assert alone.context is not None
+    assert another.context is not None
+    assert alone.parent is None
+    assert alone.context.trace_id != another.context.trace_id
+
+
+def test_call_that_failed_by_the_servers_fault_is_an_error() -> None:
+    """What its client did wrong is none; Connect has its own spelling of codes."""
+    (fault,), (wrong,) = called("INTERNAL"), called("NOT_FOUND", "connectrpc")
+    assert (fault.status.status_code, about(fault)["error.type"]) == (StatusCode.ERROR, "INTERNAL")
+    assert wrong.status.status_code is StatusCode.UNSET
+    assert about(wrong)["rpc.response.status_code"] == "not_found"
 
 
 def test_spans_of_one_turn_are_one_trace() -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from orchestrator.clock import MonotonicClock
 from orchestrator.observability.faults import FAULTS
+from orchestrator.observability.instrument import Call, RequestRecord
 from orchestrator.observability.names import every_metric
 from orchestrator.telemetry.gathering import Bundle
 from orchestrator.telemetry.meters import Reading
@@ -62,6 +63,30 @@ def test_telemetry_sends_turns_and_metrics() -> None:
         assert work.end_time_unix_nano - work.start_time_unix_nano == 300_000_000
         assert {span.trace_id for span in collector.spans} == {root.trace_id}
         assert collector.metrics <= {spec.name for spec in every_metric()}
+
+
+def test_telemetry_sends_calls() -> None:
+    """A request that was a call of a service is a span as long as it took; others, and calls whose end nobody knows,
+    are counted only."""
+    with collecting() as collector:
+
+        async def test(telemetry: Telemetry) -> None:
+            for call in (
+                None,
+                Call(system="grpc", method="a.B/C"),
+                Call(system="grpc", method="a.B/D", status="OK"),
+            ):
+                telemetry.began("POST", "http")
+                telemetry.request(
+                    RequestRecord(method="POST", route="/x", status=200, duration_s=0.25, call=call)
+                )
+            await until(lambda: bool(collector.spans))
+            await until(lambda: "http.server.request.duration" in collector.metrics)
+
+        sending(collector.endpoint, test)
+        (span,) = collector.spans
+        assert span.name == "a.B/D"
+        assert span.end_time_unix_nano - span.start_time_unix_nano == 250_000_000
 
 
 def test_telemetry_times_are_unix_times() -> None:

@@ -1,5 +1,6 @@
 """Keys, client secrets, and where a request carries them."""
 
+import hmac
 from dataclasses import replace
 
 import pytest
@@ -39,8 +40,12 @@ def test_key_ring_finds_the_tenant_of_a_key() -> None:
     assert RING.origins == {"https://app.example.com"}
 
 
-def test_key_ring_compares_every_key_in_constant_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A hit at the first key looks at all others too, and all comparisons are `hmac.compare_digest`."""
+def test_key_ring_compares_in_constant_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hit at the first key looks at all others whose hashes begin alike too, and all comparisons are
+    `hmac.compare_digest`."""
+    digest = digest_of("sk-acme")
+    alike = digest[:8] + bytes(24)
+    ring = KeyRing([Key(digest, ACME), Key(alike, LAB), Key(bytes(32), LAB)])
     compared = []
 
     def compare(one: bytes, other: bytes) -> bool:
@@ -48,8 +53,8 @@ def test_key_ring_compares_every_key_in_constant_time(monkeypatch: pytest.Monkey
         return one == other
 
     monkeypatch.setattr("orchestrator.transports.auth.hmac.compare_digest", compare)
-    assert RING.find("sk-acme") == replace(ACME, key_id=digest_of("sk-acme").hex()[:12])
-    assert len(compared) == len(RING)
+    assert ring.find("sk-acme") == replace(ACME, key_id=digest.hex()[:12])
+    assert compared == [digest, alike]
 
 
 @pytest.mark.parametrize("presented", [None, "", "sk-nobody", "ek_nobody"])
@@ -107,6 +112,18 @@ def test_client_secret_dies_with_its_key_and_follows_its_changes() -> None:
     gate.replace(KeyRing([Key(digest_of("sk-lab"), LAB)]))
     with pytest.raises(Unauthorized):
         gate.admit(secret, 0)
+
+
+@pytest.mark.parametrize("initial", [None, b'{"type":"realtime"}'])
+def test_client_secret_is_worth_nothing_once_its_key_is_anothers(initial: bytes | None) -> None:
+    """What was made for one tenant opens nothing of the next; back with the first it does."""
+    gate = Gate(RING, SecretBook(10))
+    secret = gate.secrets.make(gate.admit("sk-acme", 0), initial, 60, 0).value
+    gate.replace(KeyRing([Key(digest_of("sk-acme"), LAB)]))
+    with pytest.raises(Unauthorized):
+        gate.admit(secret, 1)
+    gate.replace(RING)
+    assert gate.admit(secret, 1).tenant == "acme"
 
 
 @pytest.mark.parametrize("makers_ring", [RING, None])
@@ -187,6 +204,38 @@ def test_gate_tells_once_which_keys_are_worth_nothing_any_more() -> None:
     assert gate.gone(11) == frozenset()
 
 
+def test_keys_are_looked_at_no_more_often_for_being_many() -> None:
+    """A thousand: one that is shown is compared with hardly any, and who asks again and again which have gone looks at
+    none, until one of them ends."""
+    compared, asked = 0, 0
+
+    class Counted(Key):
+        def is_valid(self, now_us: int) -> bool:
+            nonlocal asked
+            asked += 1
+            return super().is_valid(now_us)
+
+    ring = KeyRing(
+        [Counted(digest_of(f"sk-{number}"), LAB, expires_us=number + 50) for number in range(1_000)]
+    )
+    same = hmac.compare_digest
+
+    def counting(one: bytes, other: bytes) -> bool:
+        nonlocal compared
+        compared += 1
+        return same(one, other)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(hmac, "compare_digest", counting)
+        assert ring.find("sk-7", 0) == ring.keys[7].principal
+        assert ring.find("sk-nobody", 0) is None
+    assert 1 <= compared < 10
+    valid, asked = ring.valid(0), 0
+    assert ring.valid(49) is valid
+    assert asked == 0
+    assert len(ring.valid(50)) == 999
+
+
 def test_secret_book_refuses_a_tenant_over_its_share_and_says_when_to_come_back() -> None:
     """One tenant cannot fill the book for the others; what is kept already is kept for longer at no price."""
     book = SecretBook(8)
@@ -245,6 +294,7 @@ def test_secret_book_never_holds_more_than_its_capacity(makes: list[tuple[str, i
     book = SecretBook(8)
     now_us = 0
     living: dict[str, int] = {}
+    tenants: dict[str, str] = {}
     waits_s: list[float] = []
     for number, (tenant, lifetime_s, pause_s) in enumerate(makes):
         now_us += pause_s * US_PER_S
@@ -255,9 +305,13 @@ def test_secret_book_never_holds_more_than_its_capacity(makes: list[tuple[str, i
             waits_s.append(refusal.retry_after_s)
         else:
             living[secret.value] = secret.expires_us
+            tenants[secret.value] = tenant
         assert len(book) <= 8
         for value, expires_us in living.items():
-            assert (book.find(value, now_us) is not None) == (expires_us > now_us)
+            claims = book.find(value, now_us)
+            assert (claims is not None) == (expires_us > now_us)
+            if claims is not None:
+                assert book.part_of(claims, tenants[value])
     assert all(wait_s > 0 for wait_s in waits_s)
 
 

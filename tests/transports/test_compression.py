@@ -5,13 +5,21 @@ import json
 import tracemalloc
 
 import pytest
+from msgspec import structs
 from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed
 from websockets.extensions.permessage_deflate import PerMessageDeflate
 from websockets.frames import Frame, Opcode
 
+from orchestrator.ids import session_secret
+from orchestrator.sessions.links import LinkKind, LoggedEvent
+from orchestrator.sessions.secrecy import for_holders
 from orchestrator.transports.compression import SHORTEST_BYTES, LongTextFactory
 from orchestrator.transports.server import MAX_MESSAGE_BYTES
+from orchestrator.wire import codec
+from orchestrator.wire.server import SessionUpdated
+from orchestrator.wire.session import Extension
+from tests.transports.fake_sessions import DEFAULTS
 from tests.transports.running import Running, against, heard, open_session
 
 
@@ -54,6 +62,21 @@ def test_client_that_offers_compression_gets_long_events_whole() -> None:
             await asyncio.wait_for(session.wait_for(1), 30)
 
     against(test)
+
+
+def test_event_that_shows_a_secret_is_not_compressed() -> None:
+    """As the session writes it: neither its own length nor those of what follows tell of the secret."""
+    _, ours = LongTextFactory().process_request_params([("client_max_window_bits", None)], [])
+    secret = session_secret()
+    shown = SessionUpdated(
+        structs.replace(DEFAULTS, instructions="x" * 2_000, chorale=Extension(typed_turns=True))
+    )
+    hidden = LoggedEvent(codec.encode(shown, "event_1"))
+    entry = for_holders(hidden, shown, "event_1", secret)
+    assert secret.encode() in entry.shown(LinkKind.WEBSOCKET)
+    frame = text(entry.shown(LinkKind.WEBSOCKET))
+    assert ours.encode(frame) is frame
+    assert ours.encode(text(hidden.data)).rsv1
 
 
 @pytest.mark.parametrize("fragments", [1, 8])

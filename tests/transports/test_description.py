@@ -65,6 +65,7 @@ ASKED: list[tuple[str, str, int, Ask]] = [
     ("post", CHAT, 400, post(CHAT, json={**HI, "n": 2})),
     ("post", CHAT, 400, post(CHAT, json={"messages": 5})),
     ("post", CHAT, 415, post(CHAT, content="x", headers={"content-type": "text/plain"})),
+    ("post", CHAT, 415, post(CHAT, content=json.dumps(HI))),
     ("post", "/v1/embeddings", 200, post("/v1/embeddings", json={"input": ["a", "b"]})),
     (
         "post",

@@ -322,3 +322,15 @@ def test_preflight_and_page_checks_stand_before_every_door() -> None:
             assert all(one in names for one in ("last-event-id", "chorale-session-secret", "x-grpc-web"))
 
     with_client(test, lambda: build(RING))
+
+
+@pytest.mark.parametrize("hidden", [False, True])
+def test_log_says_where_an_address_may_be_that_of_a_proxy(
+    hidden: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """All its clients wait for the one that errs: whoever runs the server is told what to name."""
+    door = entrance()
+    for _ in range(ALLOWED + 1):
+        status_of(door, WRONG, Caller("203.0.113.7", hidden=hidden))
+    (line,) = [one for one in caplog.records if "too many wrong keys" in one.message]
+    assert ("server.proxies" in line.message) == hidden

@@ -167,6 +167,7 @@ def test_errands_tell_the_log_whom_they_refuse(what: str, caplog: pytest.LogCapt
                     with pytest.raises(Overloaded) as caught:
                         house.errands.open(LOCAL)
                     assert caught.value.is_tenant
+                assert house.errands.refused == 2
                 for one in mine:
                     one.close()
             else:

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import httpx
@@ -291,35 +291,6 @@ def test_client_secrets_are_bounded_and_the_refusal_says_until_when() -> None:
         assert 1 <= int(answer.headers["Retry-After"]) <= 600
 
     with_client(test, lambda: build(max_secrets=4))
-
-
-def test_client_secret_that_asks_for_another_keeps_its_use() -> None:
-    """403, and what it is for still begins."""
-
-    async def test(house: House, client: httpx.AsyncClient) -> None:
-        made = (await client.post(SECRETS, json={"chorale": {"uses": 1}}, headers=LAB)).json()
-        bearer = {"Authorization": f"Bearer {made['value']}"}
-        assert (await client.post(SECRETS, headers=bearer)).status_code == 403
-        called = await client.post(CALLS, content=OFFER, headers={**SDP, **bearer})
-        assert called.status_code == 201
-
-    with_client(test, keyed)
-
-
-def test_call_whose_key_is_withdrawn_while_its_offer_comes_is_not_opened() -> None:
-    """A body may come slowly: what was let in before is looked at again when it is there."""
-
-    async def test(house: House, client: httpx.AsyncClient) -> None:
-        async def offer() -> AsyncIterator[bytes]:
-            yield OFFER[:3].encode()
-            house.entrance.gate.replace(KeyRing([Key(digest_of("sk-new"), Principal("lab", Tier.GOLD))]))
-            yield OFFER[3:].encode()
-
-        answer = await client.post(CALLS, content=offer(), headers={**SDP, **LAB})
-        assert (answer.status_code, error_of(answer)["message"]) == (401, "The key has been withdrawn.")
-        assert house.directory.sessions == []
-
-    with_client(test, keyed)
 
 
 def test_client_secret_for_one_use_begins_one_thing() -> None:

@@ -90,6 +90,18 @@ def test_read_key_file_names_faults_of_limits(tmp_path: Path) -> None:
         assert fault in text
 
 
+def test_read_key_file_shows_no_key_that_stands_where_a_name_belongs(tmp_path: Path) -> None:
+    """Written as a mapping, by its own pattern or none."""
+    text = refused(
+        "keys:\n- {sk-0123456789abcdef: acme, our-own-kind-of-key: acme}\n"
+        "- {key: sk-0123456789abcdeg, tenant: a, limits: {sk-0123456789abcdef: 1}}\nour-own-kind-of-key: {}\n",
+        tmp_path,
+    )
+    assert "keys.0.(a name of 19 characters): there is no such key" in text
+    assert "sk-" not in text
+    assert "our-own" not in text
+
+
 def test_read_key_file_names_every_fault_and_no_key(tmp_path: Path) -> None:
     """All faults come at once; neither keys nor hashes are shown."""
     text = refused(

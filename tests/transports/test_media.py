@@ -15,6 +15,7 @@ from modalities.audio.pauses import LONGEST
 from modalities.ports import SPEECH_RATE_HZ, Pcm
 from orchestrator.transports.media import (
     MEDIA_TYPES,
+    MOST_FAULTS,
     OPTIONS,
     Piece,
     SoundFile,
@@ -251,6 +252,29 @@ def test_written_pcm_is_the_samples_themselves() -> None:
 def test_written_file_without_sound_ends(kind: SpeechFormat) -> None:
     """Nothing was said: the file is closed without a fault."""
     SoundWriter(kind, RATE_HZ).close()
+
+
+def test_file_whose_rest_is_broken_is_heard_up_to_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Packets beyond number that cannot be decoded end the file: what was decoded before them is not lost with them,
+    and a file of nothing else is no sound."""
+
+    class Broken:
+        def decode(self) -> list[av.AudioFrame]:
+            raise av.InvalidDataError(1, "broken")
+
+    def heard(whole: int) -> int:
+        sound = SoundFile(io.BytesIO(encoded("wav", "pcm_s16le", tone(2.0))), 60.0)
+        sound._open()
+        packets = [packet for packet in sound._packets if packet.size]
+        monkeypatch.setattr(sound, "_packets", iter([*packets[:whole], *[Broken()] * (MOST_FAULTS + 50)]))
+        pieces = []
+        while (piece := sound.next()) is not None:
+            pieces.append(len(piece.pcm))
+        return sum(pieces)
+
+    assert heard(1_000) >= 1.9 * SPEECH_RATE_HZ
+    with pytest.raises(Unreadable):
+        heard(0)
 
 
 def test_importing_the_doors_starts_no_thread() -> None:

@@ -19,6 +19,7 @@ from orchestrator.transports.openai_speech import SpeechRequest, sentences_of
 from orchestrator.transports.transcription_form import Wanted, wanted_of
 from orchestrator.workers.frames import Run, Task, frame, to_worker
 from tests.transports.test_media import encoded, tone
+from tests.transports.test_openai_chat import PNG
 
 # As JSON can write it: halves of characters, numbers of many digits, NaN.
 halves = st.text(st.sampled_from("ab\ud83d\ude00\ud800"), max_size=4)
@@ -48,10 +49,18 @@ functions = nearly(
     "name", name=st.sampled_from(["f", "g"]), arguments=texts, parameters=anything, description=texts
 )
 calls = nearly("id", "function", id=texts, type=st.just("function"), function=functions)
+images = nearly(
+    "url",
+    url=st.sampled_from([PNG, "data:image/png;base64,", "data:image/jpeg;base64,é", "http://a/b", ""])
+    | texts,
+    detail=st.sampled_from(["auto", "low"]),
+)
 parts = nearly(
     "type",
     "text",
     "refusal",
+    "image_url",
+    image_url=images,
     type=st.sampled_from(["text", "refusal", "image_url"]),
     text=texts,
     refusal=texts,
@@ -93,11 +102,11 @@ def as_json(value: Any) -> Any:
 
 
 @settings(deadline=None)
-@given(chats | anything)
-def test_any_chat_is_work_or_a_refusal(body: Any) -> None:
-    """And what is work can be sent to a worker."""
+@given(chats | anything, st.booleans())
+def test_any_chat_is_work_or_a_refusal(body: Any, looks: bool) -> None:
+    """And what is work can be sent to a worker, whether it looks at images or not."""
     try:
-        work = reply_of(ChatRequest.model_validate(as_json(body)))
+        work = reply_of(ChatRequest.model_validate(as_json(body)), looks)
     except (ValidationError, WireError):
         return
     crosses(work)

@@ -37,7 +37,7 @@ def test_answers_say_what_is_left_of_the_quotas() -> None:
         ]
         assert left[0] == (200, 2, 998)
         assert left[1][:2] == (200, 1)
-        assert left[2:] == [(200, 0, 996), (429, 0, 996)]
+        assert left[2:] == [(200, 0, 995), (429, 0, 995)]
         assert whole.headers["x-ratelimit-limit-requests"] == "3"
         assert whole.headers["x-ratelimit-limit-tokens"] == "1000"
         assert whole.headers["x-ratelimit-reset-requests"].endswith("s")

@@ -40,10 +40,23 @@ def headers(*forwarded: str, **others: str) -> Headers:
 def test_a_known_proxy_names_who_asks(peer: str, forwarded: tuple[str, ...], address: str) -> None:
     """The chain is read from the right and no further than known proxies wrote it; what is no address ends it."""
     found = PROXIES.caller_of(peer, headers(*forwarded))
-    assert found == Caller(address, by_proxy=True, unnamed=not address.startswith("20"))
+    unnamed = not address.startswith("20") and "10.0.0.2" not in "".join(forwarded)
+    assert found == Caller(address, by_proxy=True, unnamed=unnamed, hidden=unnamed and bool(forwarded))
 
 
-@pytest.mark.parametrize("name", ["x-forwarded-for", "forwarded", "x-real-ip"])
+def test_a_known_proxy_that_does_not_say_who_asks_hides_somebody() -> None:
+    """On a server without keys everybody would be local through it. One that passes on what this machine asks says so,
+    and who asks this machine directly has no such headers."""
+    assert not PROXIES.caller_of("127.0.0.1", headers(via="1.1 front")).is_local
+    assert not PROXIES.caller_of("127.0.0.1", headers("unknown")).is_local
+    assert PROXIES.caller_of("127.0.0.1", headers("127.0.0.1", via="1.1 front")).is_local
+    assert PROXIES.caller_of("127.0.0.1", headers()).is_local
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["x-forwarded-for", "forwarded", "x-real-ip", "x-forwarded-proto", "x-forwarded-host", "via"],
+)
 def test_nobody_else_is_believed(name: str) -> None:
     """Who writes the header himself stays who he is, and is known to hide somebody."""
     found = PROXIES.caller_of("203.0.113.9", Headers({name: "127.0.0.1"}))

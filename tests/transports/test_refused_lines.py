@@ -90,7 +90,7 @@ def test_rpc_that_finds_no_room_is_told_of(told: Callable[[], list[tuple[str, st
             ):
                 async for _ in caller.watch(opened):
                     raise AssertionError("there was room")
-        assert running.house.streams.refused == 1
+        assert running.house.streams.refused == 2
 
     against(test, lambda: build(RING))
     assert told() == [

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from orchestrator.clock import seconds
+from orchestrator.observability.instrument import Ending, TurnRecord
 from orchestrator.scheduling.dispatcher import Dispatcher
 from orchestrator.scheduling.instances import Instances
 from orchestrator.scheduling.job import Job, Tier
@@ -147,6 +148,28 @@ def test_flood_of_requests_costs_a_live_session_nothing(work: Work) -> None:
         await asyncio.gather(*flood)
         kind: WorkKind = Job("", "", work, Tier.SILVER, 3, 0, 0).kind
         assert machine.workers.most[kind] <= machine.workers.places[kind]
+        machine.dispatcher.close()
+
+    run(main())
+
+
+def test_requests_leave_a_place_of_those_that_there_are_now() -> None:
+    """Where workers may have fewer jobs for a while (here: too many turns failed) requests take fewer places too."""
+
+    async def main() -> None:
+        machine = Machine(load(None, {}, {}))
+        for turn in range(100):
+            record = TurnRecord(
+                session_id="x", conversation_id="", turn=turn, tier=1, modality="text", began_us=0, ended_us=0,
+                outcome=Ending.FAILED, error="worker_failed",
+            )  # fmt: skip
+            machine.serving.turn(record)
+        await asyncio.sleep(1)
+        assert machine.dispatcher.places("llm") == 2, "of four, while the server is degraded"
+        flood = [asyncio.ensure_future(machine.ask(SILVER, HELLO)) for _ in range(8)]
+        await asyncio.sleep(1)
+        assert machine.workers.holding["llm"] == 1
+        await asyncio.gather(*flood)
         machine.dispatcher.close()
 
     run(main())

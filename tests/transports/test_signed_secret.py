@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from orchestrator.transports.signed_secret import (
     CONFIG_BYTES,
-    NO_CONFIG,
     NONCE_BYTES,
     SECRET_PREFIX,
     Claims,
@@ -18,7 +17,7 @@ from orchestrator.transports.signed_secret import (
 )
 
 KEY = bytes(range(32))
-CLAIMS = Claims(1_900_000_000_000_000, "0123456789ab", NO_CONFIG, bytes(NONCE_BYTES), 3)
+CLAIMS = Claims(1_900_000_000_000_000, "0123456789ab", bytes(CONFIG_BYTES), bytes(NONCE_BYTES), 3)
 
 
 @given(

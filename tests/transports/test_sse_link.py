@@ -170,6 +170,22 @@ def test_stream_whose_reader_is_slower_than_the_log_ends() -> None:
     on_virtual_time(test)
 
 
+def test_stream_that_is_to_end_does_not_go_on_for_one_who_reads_slowly() -> None:
+    """Five seconds after its end was said nothing more comes: his key was withdrawn, or the server goes."""
+
+    async def test() -> None:
+        reading = Reading(after=0, logged=1_000)
+        await reading.next()
+        reading.link.close(1008, "gone")
+        pieces = 0
+        async for _ in reading.chunks:
+            pieces += 1
+            await asyncio.sleep(2)
+        assert pieces == 3
+
+    on_virtual_time(test)
+
+
 def test_stream_of_one_who_reads_nothing_keeps_a_bounded_number_of_messages() -> None:
     """Then it ends."""
 

@@ -87,3 +87,10 @@ def test_webvtt_has_a_head_and_no_marks_of_its_own_in_texts() -> None:
     one = Segment(0.0, 1.5, "<b> & --> c", Transcribed("j", ""))
     assert vtt([one]) == "WEBVTT\n\n00:00:00.000 --> 00:00:01.500\n&lt;b&gt; &amp; --&gt; c\n\n"
     assert re.fullmatch(r"WEBVTT\n\n", vtt([]))
+
+
+def test_subtitle_of_a_moment_lasts_all_the_same() -> None:
+    """Recognisers give words without length: a player leaves out what ends when it begins."""
+    moment = Segment(1.0, 1.0, "yes", Transcribed("j", "yes"))
+    assert "00:00:01.000 --> 00:00:01.001" in vtt([moment])
+    assert "00:00:01,000 --> 00:00:01,001" in srt([moment])

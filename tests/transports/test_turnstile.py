@@ -11,7 +11,7 @@ def test_turnstile_lets_in_as_many_as_there_are_places() -> None:
     """The next one has the place that is given back, at once."""
 
     async def main() -> None:
-        turnstile = Turnstile(2)
+        turnstile = Turnstile(lambda: 2)
         inside: list[int] = []
 
         async def enter(n: int) -> None:
@@ -39,7 +39,7 @@ def test_turnstile_has_tenants_take_turns_by_the_weights_of_their_levels() -> No
     silver."""
 
     async def main() -> None:
-        turnstile = Turnstile(1)
+        turnstile = Turnstile(lambda: 1)
         inside: list[str] = []
 
         async def enter(tenant: str, level: int) -> None:
@@ -66,7 +66,7 @@ def test_turnstile_loses_no_place_to_who_goes_away() -> None:
     """Whoever leaves the queue is not counted any more; whoever leaves just as its turn comes passes the place on."""
 
     async def main() -> None:
-        turnstile = Turnstile(1)
+        turnstile = Turnstile(lambda: 1)
         await turnstile.enter("a", 2)
         tasks = [asyncio.ensure_future(turnstile.enter("a", 2)) for _ in range(3)]
         await tick()
@@ -88,7 +88,7 @@ def test_turnstile_that_closes_lets_everybody_in() -> None:
     """Who waits is told by what it meets inside."""
 
     async def main() -> None:
-        turnstile = Turnstile(1)
+        turnstile = Turnstile(lambda: 1)
         await turnstile.enter("a", 2)
         tasks = [asyncio.ensure_future(turnstile.enter("a", 2)) for _ in range(3)]
         await tick()
@@ -97,5 +97,30 @@ def test_turnstile_that_closes_lets_everybody_in() -> None:
         await turnstile.enter("b", 1)
         for _ in range(5):
             turnstile.leave()
+
+    run(main())
+
+
+def test_turnstile_follows_the_number_of_places() -> None:
+    """Fewer: those inside stay, and the next ones wait until enough have gone. More: they come as soon as one goes."""
+
+    async def main() -> None:
+        places = 3
+        turnstile = Turnstile(lambda: places)
+        for _ in range(3):
+            await turnstile.enter("a", 2)
+        places = 1
+        tasks = [asyncio.ensure_future(turnstile.enter("a", 2)) for _ in range(4)]
+        for _ in range(2):
+            turnstile.leave()
+            await tick()
+        assert len(turnstile) == 4
+        turnstile.leave()
+        await tick()
+        assert len(turnstile) == 3
+        places = 3
+        turnstile.leave()
+        await asyncio.gather(*tasks)
+        assert len(turnstile) == 0
 
     run(main())

@@ -97,6 +97,24 @@ def test_a_client_that_comes_back_reads_on_and_is_heard_where_the_stream_is() ->
     asyncio.run(main())
 
 
+def test_a_call_that_came_back_by_a_withdrawn_key_ends() -> None:
+    """The session is another key's of the tenant, and waits for its next client; a call by that key would go on."""
+
+    async def main() -> None:
+        async with switchboard(CallSettings(ice_timeout_s=3_600)) as board:
+            await board.dial()
+            other = replace(REQUEST, key_id="0123456789ab")
+            _, sdp = await board.offer()
+            call_id, _ = await board.door.answer(sdp, other, Back(board.session, None))
+            board.door.withdraw(frozenset({"ba9876543210"}))
+            assert board.door.find(call_id) is not None
+            board.door.withdraw(frozenset({"0123456789ab"}))
+            await until(lambda: board.door.find(call_id) is None, "the call to end")
+            assert board.session.ended is None
+
+    asyncio.run(main())
+
+
 def test_calls_that_come_back_to_one_session_are_answered_one_at_a_time() -> None:
     """However many offers name it, one is being answered, and it takes the place of the one before: no number of them
     opens more sockets."""

@@ -2,11 +2,24 @@
 
 import pytest
 
+from orchestrator.errors import SessionClosed
 from orchestrator.scheduling.job import Tier
 from orchestrator.sessions.links import LinkKind, SessionRequest
 from orchestrator.transports.auth import Key, KeyRing, Principal, digest_of
 from orchestrator.wire.client import CreateItem, CreateResponse
-from tests.transports.running import Running, against, build, heard, item, open_session, refusal, say, until
+from tests.transports.fake_sessions import FakeSession
+from tests.transports.running import (
+    Running,
+    against,
+    build,
+    closed,
+    heard,
+    item,
+    open_session,
+    refusal,
+    say,
+    until,
+)
 
 RING = KeyRing(
     [
@@ -267,3 +280,25 @@ def test_upgrades_while_the_server_drains_are_counted(caplog: pytest.LogCaptureF
         assert {"reason": "server_shutting_down", "retry_after_s": 5.0}.items() <= line.__dict__.items()
 
     against(test)
+
+
+def test_link_that_never_comes_about_takes_no_use_of_a_client_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The session that was opened for it has ended; the next one is opened by the same secret, and no third."""
+
+    async def test(running: Running) -> None:
+        entrance = running.house.entrance
+        once = entrance.make_secret(entrance.admit({}), None, 600, 1).value
+        with monkeypatch.context() as patch:
+            patch.setattr(FakeSession, "attach", _gone)
+            async with running.connect(key=once) as link:
+                assert (await closed(link))[0] == 1001
+        async with running.connect(key=once) as link:
+            await heard(link)
+        status, _ = await refusal(running, key=once)
+        assert status == 401
+
+    against(test)
+
+
+def _gone(*_: object) -> int:
+    raise SessionClosed("The session has ended.")

@@ -54,7 +54,8 @@ partials = st.fixed_dictionaries(
         "max_output_tokens": st.integers(1, 4096) | st.sampled_from(["inf", None, 7.0]),
         "tracing": st.sampled_from(["auto", None, {"workflow_name": "w", "n": 1.0}]),
         "tools": st.lists(
-            st.builds(lambda name: {"type": "function", "name": name}, st.text(max_size=5)), max_size=2
+            st.builds(lambda name: {"type": "function", "name": name}, st.text(min_size=1, max_size=5)),
+            max_size=2,
         ),
         "truncation": st.sampled_from(
             ["auto", "disabled", {"type": "retention_ratio", "retention_ratio": 0.5}]

@@ -7,19 +7,24 @@ goes on answering. Browsers stream in one direction only anyway: they use Create
 import asyncio
 
 from fastapi import FastAPI
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from orchestrator.errors import ChoraleError
+from orchestrator.observability import traceparent
+from orchestrator.observability.instrument import Call
 from orchestrator.sessions.links import SessionDirectory
+from orchestrator.transports.border import CALL
 from orchestrator.transports.entrance import Entrance
 from orchestrator.transports.refusals import Refusal, refuse
 from orchestrator.transports.routes import Doors
 from orchestrator.transports.rpc import web_text
-from orchestrator.transports.rpc.door import RpcDoor
+from orchestrator.transports.rpc.door import Named, RpcDoor, calls
 
 PATH = "/chorale.v1.Sessions/{method}"
+METHODS = frozenset({"Converse", "Watch", "Create", "Get", "End", "Send"})
 
 
 class ConnectDoor:
@@ -40,11 +45,23 @@ class ConnectDoor:
         except ChoraleError as error:
             await refuse(error)(scope, receive, send)
             return
+        self._name(scope, kind)
         if web_text.is_text(kind):
             scope = {**scope, "headers": web_text.as_binary(scope["headers"])}
             receive, send = web_text.TextBody(receive), web_text.TextAnswer(send)
         app = self._app or await self._made()
         await app(scope, _Body(receive), send)
+
+    def _name(self, scope: Scope, kind: bytes) -> None:
+        """Says what is called, for who counts requests and who tells of calls: of methods that there are."""
+        method = scope["path_params"]["method"]
+        if method not in METHODS:
+            return
+        scope["route"] = Named(PATH.format(method=method))
+        system = "grpc" if kind.startswith(b"application/grpc") else "connectrpc"
+        remote = traceparent.parse(Headers(scope=scope).get("traceparent"))
+        scope[CALL] = call = Call(system=system, method=scope["route"].path.removeprefix("/"), remote=remote)
+        calls.set(call)
 
     async def _made(self) -> ASGIApp:
         async with self._making:

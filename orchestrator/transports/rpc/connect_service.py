@@ -20,9 +20,9 @@ from orchestrator.errors import ChoraleError
 from orchestrator.sessions.links import SessionDirectory
 from orchestrator.transports.entrance import Entrance
 from orchestrator.transports.outbox import Closing
-from orchestrator.transports.rpc.door import RpcDoor, principal
+from orchestrator.transports.rpc.door import RpcDoor, calls, principal
 from orchestrator.transports.rpc.service import SERVICE, Caller, Service
-from orchestrator.transports.rpc.statuses import INTERNAL, Status, status_of
+from orchestrator.transports.rpc.statuses import INTERNAL, OK, Status, status_of
 from orchestrator.transports.rpc.v1 import chorale_pb2 as pb
 from orchestrator.wire import limits
 
@@ -100,7 +100,15 @@ class _Admitting:
             raise _refused(status_of(error), ctx) from None
 
     async def on_end(self, token: None, ctx: Context, error: Exception | None) -> None:
-        """Leaves the answer as it is."""
+        """Leaves the answer as it is; says how the call ended."""
+        calls.get().status = _ended(error)
+
+
+def _ended(error: Exception | None) -> str:
+    if error is None:
+        return OK
+    name = error.code.name if isinstance(error, ConnectError) else INTERNAL.name
+    return "CANCELLED" if name == "CANCELED" else name
 
 
 def _endpoints(service: Service) -> Mapping[str, Any]:

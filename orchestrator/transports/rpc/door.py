@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from orchestrator.errors import Overloaded
+from orchestrator.observability.instrument import Call
 from orchestrator.transports.auth import Principal
 from orchestrator.transports.outbox import Closing
 from orchestrator.transports.pace import Paces, Rate
@@ -17,6 +18,17 @@ SHUTTING_DOWN = Closing(1012, "The server is shutting down; connect again in a m
 
 principal: ContextVar[Principal] = ContextVar("principal")
 """Who calls; set for every call whose key was good."""
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A route as requests are counted by it (`border`)."""
+
+    path: str
+
+
+calls: ContextVar[Call] = ContextVar("call")
+"""The call that a request over HTTP is; how it ends is noted in it."""
 
 _RETRY_AFTER_S = 5.0
 
@@ -62,6 +74,7 @@ class RpcDoor:
         self.paces = Paces(self.rate)
         self._refused = 0
         self._links: dict[str, OpenLink] = {}
+        self._coming = 0
         self._too_many_told = 0
         self._empty = asyncio.Event()
         self._empty.set()
@@ -91,8 +104,19 @@ class RpcDoor:
 
     def check_room(self) -> None:
         """Raises `Overloaded` where no further link may come."""
-        if len(self._links) >= self._max_links:
+        if len(self._links) + self._coming >= self._max_links:
             raise Overloaded("too many connections are open", _RETRY_AFTER_S)
+
+    @contextmanager
+    def coming(self) -> Iterator[None]:
+        """Keeps a place for a link that has yet to say which session is its: who says nothing has no more places than
+        who speaks, and leaves the calls that are no links theirs. Raises `Overloaded`."""
+        self.check_room()
+        self._coming += 1
+        try:
+            yield
+        finally:
+            self._coming -= 1
 
     @contextmanager
     def holding(self, link: OpenLink) -> Iterator[None]:

@@ -43,6 +43,8 @@ MAX_REQUEST_BYTES = 2**20
 """Of a request that is no stream: many small events in one would take many times their bytes."""
 
 STREAMS_OF_A_CONNECTION = 128
+CONNECTIONS_OF_A_LINK = 2
+"""So many connections there may be for each link, and one for each call beside them; more are closed as they come."""
 
 _SPARE_CALLS = 168
 """Calls that may run beside the links: those about health that need no key (`health`), and 128."""
@@ -52,7 +54,8 @@ _CALLS_END_WITHIN_S = 0.5
 
 _PING_NO_FASTER_MS = 10_000
 _HANDSHAKE_WITHIN_MS = 10_000
-_IDLE_MS = 300_000
+_IDLE_MS = 120_000
+"""Longer than proxies keep connections that they do not use (configs/nginx.conf: 1 min)."""
 _MAX_SENT_BYTES = 4 * 2**20
 _IDENTITY_ONLY = 1
 
@@ -82,6 +85,7 @@ class GrpcServer:
         self._requests = requests or Silent()
         self._proxies = proxies or Proxies()
         self._server: grpc.aio.Server | None = None
+        self._health: health.Health | None = None
 
     async def start(self) -> int:
         """Listens; returns the port. Raises `OSError` where the address is taken or the certificate unreadable."""
@@ -93,13 +97,15 @@ class GrpcServer:
                 Authenticating(self._entrance, self._proxies),
                 Limiting(self._door, self._entrance),
             ),
-            options=_channel_options(options.ping_s),
+            options=_channel_options(
+                options.ping_s, CONNECTIONS_OF_A_LINK * self._door.max_links + _SPARE_CALLS
+            ),
             maximum_concurrent_rpcs=self._door.max_links + _SPARE_CALLS,
         )
         server.add_generic_rpc_handlers((_handlers(self._service),))
         services = (SERVICE, health.SERVICE, reflection.SERVICE_NAME)
-        of_health = health.Health(self._readiness, self._entrance, services)
-        server.add_generic_rpc_handlers((of_health.handlers(),))
+        self._health = health.Health(self._readiness, self._entrance, services)
+        server.add_generic_rpc_handlers((self._health.handlers(),))
         reflection.enable_server_reflection(services, server)
         host = f"[{options.host}]" if ":" in options.host else options.host
         address = f"{host}:{options.port}"
@@ -125,6 +131,8 @@ class GrpcServer:
         server, self._server = self._server, None
         if server is None:
             return
+        if self._health is not None:
+            self._health.close()
         self._door.close()
         try:
             async with asyncio.timeout(grace_s):
@@ -139,11 +147,13 @@ def _read(*paths: Path) -> list[bytes]:
     return [path.read_bytes() for path in paths]
 
 
-def _channel_options(ping_s: float) -> list[tuple[str, int]]:
+def _channel_options(ping_s: float, most_connections: int) -> list[tuple[str, int]]:
     ping_ms = int(ping_s * 1_000)
     return [
         ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
         ("grpc.max_send_message_length", _MAX_SENT_BYTES),
+        # They need no key: without a bound they take the file handles of the whole server.
+        ("grpc.max_allowed_incoming_connections", most_connections),
         ("grpc.max_concurrent_streams", STREAMS_OF_A_CONNECTION),
         ("grpc.keepalive_time_ms", ping_ms),
         ("grpc.keepalive_timeout_ms", ping_ms),

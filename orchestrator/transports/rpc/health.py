@@ -7,6 +7,7 @@ It needs no key, so nothing of it may cost others their place: a request is read
 import asyncio
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Iterable
+from contextlib import suppress
 from typing import Any, NoReturn
 
 import grpc
@@ -44,6 +45,11 @@ class Health:
         self._services = frozenset(("", *services))
         self._asking: OrderedDict[object, asyncio.Timeout] = OrderedDict()
         self._watchers = 0
+        self._closed = asyncio.Event()
+
+    def close(self) -> None:
+        """Tells who watches that nothing is served any more, and ends their calls."""
+        self._closed.set()
 
     def handlers(self) -> grpc.GenericRpcHandler:
         """Returns the methods of the service."""
@@ -71,7 +77,7 @@ class Health:
         return listed
 
     async def _watch(self, requests: AsyncIterator[bytes], context: Context) -> None:
-        """Sends how a service is, and again whenever that has changed, until its client leaves."""
+        """Sends how a service is, and again whenever that has changed, until its client leaves or the server ends."""
         service = await self._asked(requests, context)
         if self._watchers >= MOST_WATCHERS:
             await _refuse(context, grpc.StatusCode.RESOURCE_EXHAUSTED, "Too many watch already.")
@@ -79,11 +85,15 @@ class Health:
         try:
             told = None
             while True:
-                now = self._now(service)
+                is_last, now = self._closed.is_set(), self._now(service)
                 if now != told:
                     await context.write(health_pb2.HealthCheckResponse(status=now))
                     told = now
-                await asyncio.sleep(_LOOK_EVERY_S)
+                if is_last:
+                    return
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(_LOOK_EVERY_S):
+                        await self._closed.wait()
         finally:
             self._watchers -= 1
 
@@ -117,7 +127,7 @@ class Health:
     def _now(self, service: str) -> int:
         if service not in self._services:
             return _UNKNOWN
-        if self._entrance.is_closed:
+        if self._entrance.is_closed or self._closed.is_set():
             return _NOT_SERVING
         return _SERVING if all(one.is_ready for one in self._readiness.conditions()) else _NOT_SERVING
 

@@ -14,7 +14,8 @@ from starlette.datastructures import Headers
 
 from orchestrator.errors import ChoraleError, Overloaded
 from orchestrator.flow.tenants import Places
-from orchestrator.observability.instrument import RequestRecord, Requests
+from orchestrator.observability import traceparent
+from orchestrator.observability.instrument import Call, RequestRecord, Requests
 from orchestrator.transports.auth import Principal
 from orchestrator.transports.entrance import Entrance
 from orchestrator.transports.proxies import Caller, Proxies, calling
@@ -218,7 +219,7 @@ class Telling(grpc.aio.ServerInterceptor):
             raise
         finally:
             duration_s = time.monotonic() - began_s
-            http = http_status(status)
+            http, is_quiet = http_status(status), method.startswith(HEALTH)
             self._requests.request(
                 RequestRecord(
                     method="POST",
@@ -228,10 +229,11 @@ class Telling(grpc.aio.ServerInterceptor):
                     scheme=self._scheme,
                     version="2",
                     error=status if http >= 500 else "",
+                    call=None if is_quiet or status == "UNAUTHENTICATED" else _call(method, status, context),
                 )
             )
             log.log(
-                logging.DEBUG if method.startswith(HEALTH) else logging.INFO,
+                logging.DEBUG if is_quiet else logging.INFO,
                 "%s",
                 method,
                 extra={
@@ -240,3 +242,9 @@ class Telling(grpc.aio.ServerInterceptor):
                     "client": caller_of(context, self._proxies).address or context.peer(),
                 },
             )
+
+
+def _call(method: str, status: str, context: Context) -> Call:
+    """Returns what is told as a span, of those who have a key: of the metadata nothing but whose child it is."""
+    remote = traceparent.parse(headers_of(context.invocation_metadata()).get("traceparent"))
+    return Call(system="grpc", method=method.removeprefix("/"), remote=remote, status=status)

@@ -82,9 +82,7 @@ class Service:
         """Returns the stream that follows the message which opens or joins a session."""
 
         async def begin() -> Joined:
-            first = await only_one(requests)
-            self._door.check_room()
-            return self._begun(first, caller)
+            return self._begun(await only_one(requests), caller)
 
         return self._linked(begin, True, caller, requests)
 
@@ -164,9 +162,9 @@ class Service:
         tenant = caller.principal.tenant
         with ExitStack() as place:
             with self._entrance.telling(tenant, "link", self._door.count_refused):
-                self._door.check_room()
-                inside = place.enter_context(self._entrance.link(caller.principal))
-                joined = await begin()
+                with self._door.coming():
+                    inside = place.enter_context(self._entrance.link(caller.principal))
+                    joined = await begin()
                 if inside.is_withdrawn:
                     raise Unauthorized(KEY_WITHDRAWN)
                 session = joined.session
@@ -197,6 +195,7 @@ class Service:
                     log.info("link closed", extra=about)
                 elif joined.opened:
                     self._directory.end(session, "its client never joined")
+                    self._entrance.gate.give_back(caller.principal)
                 if reading is not None:
                     reading.cancel()
                     await asyncio.wait({reading})

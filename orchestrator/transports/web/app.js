@@ -8,7 +8,7 @@ import { EMPTY, LIMITS, isAnswering, missed, reduce, waiting } from "./conversat
 import { Drawer } from "./drawer.js";
 import { Endpoint } from "./endpoint.js";
 import { EventLog } from "./eventlog.js";
-import { leavesText, mayPass } from "./faults.js";
+import { isHarmless, leavesText, mayPass } from "./faults.js";
 import { TurnClock } from "./latency.js";
 import { Line } from "./line.js";
 import { keep, recall, storage } from "./memory.js";
@@ -26,14 +26,6 @@ const SESSION = {
   chorale: { typed_turns: true, events: [] },
 };
 
-/** Errors that say only that a wish of ours came too late. */
-const HARMLESS = new Set([
-  "response_cancel_not_active",
-  "item_retrieve_invalid_item_id",
-  "item_create_duplicate_item_id",
-  "conversation_already_has_active_response",
-]);
-
 class App {
   #at = (id) => document.getElementById(id);
   #store = storage();
@@ -44,6 +36,7 @@ class App {
   #wanted = 0;
   #isGreeted = false;
   #place = NOWHERE;
+  #returning = null;
   #dismissed = null;
   #sound = new Sound(this.#at("sound"), { fault: (fault) => this.#show(fault) });
   #turn = new TurnClock();
@@ -110,6 +103,7 @@ class App {
     if (this.#wanted !== wanted) {
       return;
     }
+    this.#returning = null;
     if (fault !== null) {
       this.#gaveUp(fault);
       return;
@@ -174,6 +168,7 @@ class App {
   #hangUp() {
     this.#wanted += 1;
     this.#place = NOWHERE;
+    this.#returning = null;
     this.#endpoint.hangUpLost();
     this.#line.stop();
     this.#mode = null;
@@ -225,7 +220,7 @@ class App {
 
   /** The page goes away. It may be back in a moment, so that its session is not ended: the server holds it for a while. */
   #leave() {
-    const [mode, isMuted] = [this.#mode, this.#sound.isMuted];
+    const { mode, isMuted } = this.#returning ?? { mode: this.#mode, isMuted: this.#sound.isMuted };
     this.#wanted += 1;
     this.#line.leave();
     this.#mode = null;
@@ -246,6 +241,7 @@ class App {
     }
     this.#render();
     if (kept?.mode === "voice") {
+      this.#returning = kept; // until there is a microphone, which may take a question
       this.#call(kept.place, kept.isMuted);
     } else if (kept?.mode === "text") {
       this.#writeMode();
@@ -307,7 +303,7 @@ class App {
       this.#sound.unquiet();
     } else if (event.type === "output_audio_buffer.cleared") {
       this.#sound.drained();
-    } else if (event.type === "error" && !HARMLESS.has(event.error?.code)) {
+    } else if (event.type === "error" && !isHarmless(event.error?.code)) {
       const kind = event.error?.code === "session_expired" ? "session-ended" : "request-refused";
       this.#show({ kind, detail: event.error?.message });
     }
@@ -337,7 +333,10 @@ class App {
     const hasLine = this.#line.state !== "idle";
     this.#closeMicrophone();
     if (!hasLine) {
-      this.#place = this.#mode === "voice" ? NOWHERE : this.#place; // writing begins a session of its own
+      if (this.#mode === "voice") {
+        this.#place = NOWHERE; // writing begins a session of its own
+        this.#endpoint.hangUpLost();
+      }
       this.#mode = null;
     }
     if (leavesText(fault) && !hasLine) {

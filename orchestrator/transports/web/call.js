@@ -52,7 +52,7 @@ export class Call {
       await within(opened, CONNECT_TIMEOUT_MS, signal);
     } catch (error) {
       if (this.#ticket !== null && !signal.aborted) {
-        this.#callId = null; // the session may yet be come back to
+        this.leave(); // the session may yet be come back to, or hung up
       }
       this.close();
       signal.throwIfAborted();

@@ -174,3 +174,16 @@ export function fromClose(code, reason, wasOpen) {
   }
   return { kind: "server-away", detail: reason };
 }
+
+/** Errors that say only that a wish of ours came too late. */
+const HARMLESS = new Set([
+  "response_cancel_not_active",
+  "item_retrieve_invalid_item_id",
+  "item_create_duplicate_item_id",
+  "conversation_already_has_active_response",
+]);
+
+/** Whether an error of this code is nothing to be told of. */
+export function isHarmless(code) {
+  return HARMLESS.has(code);
+}

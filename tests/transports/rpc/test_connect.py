@@ -11,8 +11,6 @@ import httpx
 import pytest
 from connectrpc.code import Code
 from connectrpc.errors import ConnectError
-from google.protobuf import json_format
-from msgspec import structs
 
 from orchestrator.scheduling.job import Tier
 from orchestrator.sessions.links import LogEntry, LoggedEvent
@@ -182,47 +180,6 @@ def test_key_is_looked_at_before_anything_is_read(way: str) -> None:
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_message_that_shows_a_long_session_stays_below_a_megabyte(way: str) -> None:
-    """Cut where it is more, as events are, and written so that what is no ASCII takes no more than it does."""
-    sizes: list[int] = []
-
-    async def test(running: Running, caller: Caller) -> None:
-        opened = await caller.create()
-        session = newest(running)
-        words = '語"' * 400_000
-        session.view = structs.replace(session.view, instructions=words)
-        session.emit(LoggedEvent(json.dumps({"event_id": "event_1", "type": "a", "text": words}).encode()))
-        shown = await caller.get(opened.session_id, opened.secret)
-        messages = caller.watch(opened, after=0)
-        first, _, event = await read(messages, 3)
-        await leave(messages)
-        for message, said in (
-            (shown, json.loads(shown.session)["instructions"]),
-            (first, json.loads(first.opened.session)["instructions"]),
-            (event, json.loads(event.event.json)["text"]),
-        ):
-            assert words.startswith(said)
-            assert len(said) > 100_000
-            as_json = json_format.MessageToJson(message, indent=None, ensure_ascii=False)
-            sizes.append(len(as_json.encode()) if "JSON" in way else message.ByteSize())
-
-    each_way(test, way)
-    assert max(sizes) <= 2**20
-
-
-def test_json_is_written_as_it_is() -> None:
-    """Escapes for all that is no ASCII would take twice the room."""
-
-    async def test(running: Running) -> None:
-        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{running.port}", trust_env=False) as client:
-            body = {"session": json.dumps({"type": "realtime", "instructions": "語"})}
-            answer = await client.post("/chorale.v1.Sessions/Create", json=body)
-            assert "語".encode() in answer.content
-
-    against(test)
-
-
-@pytest.mark.parametrize("way", WAYS)
 def test_full_server_says_so(way: str) -> None:
     """RESOURCE_EXHAUSTED for a session and for a link too many."""
 
@@ -380,36 +337,6 @@ def test_other_methods_and_addresses_are_refused_in_the_shape_of_all_errors() ->
             assert (await client.get(GET, headers=upgrade)).status_code == 404
 
     against(test)
-
-
-def test_fault_of_our_own_is_told_without_its_text(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    """INTERNAL in words that say nothing; the log has the whole of it."""
-
-    async def test(running: Running, caller: Caller) -> None:
-        opened = await caller.create()
-        monkeypatch.setattr(FakeSession, "read", lambda *_: 1 / 0)
-        messages = caller.watch(opened)
-        await read(messages, 1)
-        error = await refused(anext(messages))
-        assert (error.code, error.message) == (Code.INTERNAL, "Internal error.")
-        monkeypatch.setattr(running.house.directory, "by_id", lambda *_: 1 / 0)
-        error = await refused(caller.get("x", "y"))
-        assert (error.code, error.message) == (Code.INTERNAL, "Internal error.")
-        assert caplog.text.count("ZeroDivisionError") == 2
-
-    each_way(test, "connect")
-
-
-def test_error_of_ours_is_a_status_and_no_fault(caplog: pytest.LogCaptureFixture) -> None:
-    """An expected refusal leaves no stack in the log."""
-
-    async def test(running: Running, caller: Caller) -> None:
-        assert (await refused(caller.get("x", "y"))).code is Code.NOT_FOUND
-        assert not [one for one in caplog.records if one.exc_info]
-
-    each_way(test, "connect")
 
 
 def test_server_starts_without_the_libraries_of_rpc() -> None:

@@ -1,7 +1,6 @@
 """gRPC under pressure: clients that do not read, that say too much or nothing, and full servers."""
 
 import asyncio
-import socket
 import zlib
 from typing import Any
 
@@ -11,7 +10,6 @@ import pytest
 from orchestrator.sessions.links import LoggedEvent
 from orchestrator.transports.pace import Rate
 from orchestrator.transports.rpc import grpc_server, link, service
-from orchestrator.transports.rpc.door import GrpcOptions
 from orchestrator.transports.rpc.v1 import chorale_pb2 as pb
 from orchestrator.wire.client import CancelResponse
 from tests.transports.rpc.calling import Running, against, build, refused
@@ -244,6 +242,26 @@ def test_stream_that_says_nothing_is_ended(monkeypatch: pytest.MonkeyPatch) -> N
     against(test)
 
 
+def test_streams_that_say_nothing_take_no_place_of_other_calls() -> None:
+    """They count as links from their first moment: one too many is refused, and short calls go on beside them."""
+
+    async def test(running: Running) -> None:
+        silent = [running.converse() for _ in range(2)]
+        await until(lambda: running.house.requests.began_count == 2)
+        async with running.converse() as third:
+            assert (await refused(third.call.read()))[0] == "RESOURCE_EXHAUSTED"
+        await running.create()
+        opened = await silent[0].open()
+        assert opened.session_id
+        for talk in silent:
+            talk.call.cancel()
+        await until(lambda: running.house.door.links == 0)
+        async with running.converse() as again:
+            await again.join(opened)
+
+    against(test, lambda: build(max_links=2))
+
+
 def test_client_that_makes_more_errors_than_it_reads_is_sent_away() -> None:
     """Unread answers are bounded: the call ends RESOURCE_EXHAUSTED, the session lives."""
 
@@ -300,55 +318,5 @@ def test_stop_that_is_cancelled_ends_everything_now() -> None:
         call.cancel()
         with pytest.raises(ConnectionRefusedError):
             await asyncio.open_connection("127.0.0.1", running.port)
-
-    against(test)
-
-
-def test_bytes_that_are_no_http_2_hurt_nobody() -> None:
-    """HTTP/1.1, TLS and noise on the port: their connections end, and calls go on."""
-
-    async def test(running: Running) -> None:
-        for noise in (b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", b"\x16\x03\x01\x02\x00", b"\0" * 5_000):
-            reader, writer = await asyncio.open_connection("127.0.0.1", running.port)
-            writer.write(noise)
-            writer.write_eof()
-            while await reader.read(65_536):
-                pass
-            writer.close()
-        await running.create()
-
-    against(test)
-
-
-def test_connections_that_say_nothing_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fifty of them, and none is there for long; meanwhile others are served."""
-    monkeypatch.setattr(grpc_server, "_HANDSHAKE_WITHIN_MS", 200)
-
-    async def test(running: Running) -> None:
-        silent = [await asyncio.open_connection("127.0.0.1", running.port) for _ in range(50)]
-        await running.create()
-        for reader, writer in silent:
-            while await reader.read(1_024):
-                pass
-            writer.close()
-
-    against(test)
-
-
-def test_port_that_is_taken_is_told() -> None:
-    """`start` raises `OSError` and leaves nothing behind."""
-
-    async def test(running: Running) -> None:
-        house = build()
-        with socket.socket() as taken:
-            taken.bind(("127.0.0.1", 0))
-            taken.listen()
-            options = GrpcOptions(port=taken.getsockname()[1])
-            server = grpc_server.GrpcServer(
-                options, house.door, house.entrance, house.directory, house.readiness
-            )
-            with pytest.raises(OSError, match="bind"):
-                await server.start()
-            await server.stop(1)
 
     against(test)

@@ -68,8 +68,21 @@ def test_who_watches_is_told_of_changes_only(monkeypatch: pytest.MonkeyPatch) ->
         house.entrance.close()
         assert (await reading).status == NOT_SERVING
         await house.server.stop(5)
-        with pytest.raises(grpc.aio.AioRpcError):
-            await call.read()
+        assert await call.read() is grpc.aio.EOF
+
+    against(test)
+
+
+def test_who_watches_is_told_of_the_end_before_it_comes() -> None:
+    """Though the server ends at once, and nobody has looked since: NOT_SERVING, and then the end of the stream."""
+
+    async def test(running: Running) -> None:
+        call = stub_of(running).Watch(health_pb2.HealthCheckRequest())
+        assert (await call.read()).status == SERVING
+        stopping = asyncio.ensure_future(running.house.server.stop(5))
+        assert (await call.read()).status == NOT_SERVING
+        assert await call.read() is grpc.aio.EOF
+        await stopping
 
     against(test)
 
@@ -97,21 +110,25 @@ def silent(running: Running, method: str, count: int) -> list[Any]:
     return [make() for _ in range(count)]
 
 
-def test_who_asks_for_health_and_says_nothing_takes_no_place_of_others() -> None:
+def test_who_asks_for_health_and_says_nothing_takes_no_place_of_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Nobody needs a key for it: many such calls, and still work is done and health is told; they are ended."""
-    houses = build(max_links=4)
+    monkeypatch.setattr(health, "ASKED_WITHIN_S", 3_600.0)
 
     async def test(running: Running) -> None:
         asking = silent(running, "Check", 100) + silent(running, "Watch", 20)
         await until(lambda: running.house.requests.began_count == len(asking))
         await running.create()
         assert (await stub_of(running).Check(health_pb2.HealthCheckRequest())).status == SERVING
-        for call in asking[: -health.MOST_ASKING]:
-            assert (await refused(call))[0] == "RESOURCE_EXHAUSTED"
+        ended = len(asking) - health.MOST_ASKING
+        await until(lambda: len([one for one in asking if one.done()]) >= ended)
         for call in asking:
+            if call.done():
+                assert await call.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
             call.cancel()
 
-    against(test, lambda: houses)
+    against(test, lambda: build(max_links=4))
 
 
 def test_who_never_says_what_he_asks_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,8 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
+from orchestrator.observability.instrument import Call
+from orchestrator.observability.traceparent import TraceParent
 from orchestrator.scheduling.job import Tier
 from orchestrator.transports.auth import Key, KeyRing, Principal, digest_of
 from orchestrator.transports.rpc import interceptors
@@ -51,6 +53,30 @@ def test_every_call_is_told_once_it_has_ended() -> None:
         assert all(one.duration_s >= 0 for one in heard.records)
 
     against(test)
+
+
+def test_call_is_told_as_a_child_of_its_clients_span() -> None:
+    """With its method and status; calls about health and those without a key are none."""
+    remote = TraceParent(0xABC, 0xDEF, True)
+
+    async def test(running: Running) -> None:
+        heard = running.house.requests
+        key = ("authorization", f"Bearer {MARK}")
+        traced = ("traceparent", f"00-{0xABC:032x}-{0xDEF:016x}-01")
+        await running.stub.Create(pb.CreateRequest(), metadata=(key, traced))
+        await refused(running.stub.Get(pb.GetRequest(), metadata=(key,)))
+        await refused(running.stub.Get(pb.GetRequest(), metadata=(traced,)))
+        health: Any = health_pb2_grpc.HealthStub(running.channel)
+        await health.Check(health_pb2.HealthCheckRequest(), metadata=(traced,))
+        await until(lambda: len(heard.records) == 4)
+        assert [one.call for one in heard.records] == [
+            Call(system="grpc", method="chorale.v1.Sessions/Create", remote=remote, status="OK"),
+            Call(system="grpc", method="chorale.v1.Sessions/Get", status="NOT_FOUND"),
+            None,
+            None,
+        ]
+
+    against(test, keyed)
 
 
 def test_call_whose_time_is_up_is_told_as_such() -> None:

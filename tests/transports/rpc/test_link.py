@@ -81,6 +81,33 @@ def test_link_sends_everything_once_in_order(what: list[str], after: int, with_s
     run(test)
 
 
+def test_others_get_their_turn_between_a_few_messages() -> None:
+    """A reader that is never waited for, as an HTTP connection with room: no more than eight messages of a long log
+    between two turns of the loop."""
+
+    async def test() -> None:
+        stage = Stage()
+        for _ in range(100):
+            put(stage.session, "event")
+        messages, turns = stage.begin(0), 0
+
+        async def turn() -> None:
+            nonlocal turns
+            while True:
+                turns += 1
+                await asyncio.sleep(0)
+
+        turning = asyncio.create_task(turn())
+        await read(messages, 2)  # that it was opened, and created
+        seen = [(await anext(messages), turns)[1] for _ in range(100)]
+        turning.cancel()
+        assert max(map(seen.count, seen)) <= 8
+        stage.link.drop()
+        await messages.aclose()
+
+    run(test)
+
+
 def put(session: FakeSession, kind: str) -> None:
     if kind == "sound":
         session.speak(b"\1\0" * 10)
@@ -101,6 +128,25 @@ def test_link_that_is_to_end_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPa
         assert stage.cuts == [Closing(1012, "going")]
         stage.link.drop()
         await messages.aclose()
+
+    run(test)
+
+
+def test_link_that_is_to_end_does_not_go_on_for_a_slow_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where its call cannot be cut (over HTTP, in the middle of a message): what is left is not sent any more."""
+    monkeypatch.setattr(links, "CLOSE_WITHIN_S", 0.02)
+
+    async def test() -> None:
+        stage = Stage()
+        for _ in range(50):
+            stage.session.emit("a")
+        messages = stage.begin(0)
+        await read(messages, 5)
+        stage.link.close(1008, "gone")
+        await until(lambda: bool(stage.cuts))
+        with pytest.raises(LinkClosed, match="gone"):
+            await read(messages, 1)
+        stage.link.drop()
 
     run(test)
 
