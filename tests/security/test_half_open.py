@@ -19,6 +19,9 @@ OFFERS = int(os.environ.get("CHORALE_HALF_OPEN", "60"))
 """`make fuzz` makes it a thousand."""
 
 AT_ONCE = 32
+TOO_LATE = 404
+"""Where the machine was so busy that a call's time was up before it was answered."""
+
 WITHIN_S = 120 + OFFERS
 IMPATIENT = {"CHORALE_CALLS__ICE_TIMEOUT_S": "2", "CHORALE_SESSIONS__GRACE_S": "1"}
 
@@ -45,8 +48,10 @@ async def offered(fort: Fort, count: int, key: str = ACME) -> list[int]:
     async def post(client: httpx.AsyncClient) -> int:
         async with busy:
             answer = await client.post(CALLS, content=fort.offer, headers={**SDP, **Shown(key).headers()})
-            if answer.status_code != 201:
-                assert int(answer.headers.get("retry-after", 0)) >= 1, (answer.status_code, answer.text)
+            if answer.status_code == TOO_LATE:
+                assert answer.json()["error"]["code"] == "session_expired"
+            elif answer.status_code != 201:
+                assert int(answer.headers["retry-after"]) >= 1
                 assert answer.json()["error"]["code"] == "rate_limit_exceeded"
             return answer.status_code
 
@@ -84,7 +89,7 @@ def test_half_open_calls_of_one_tenant_take_a_part_of_the_places(tmp_path: Path)
         await back_to(fort, open_files())
         files = open_files()
         answered = await offered(fort, OFFERS)
-        assert set(answered) == {201, 429}
+        assert {201, 429} <= set(answered) <= {201, 429, TOO_LATE}
         calls = fort.application._calls
         assert calls.calls <= answered.count(201)
         attacking = asyncio.create_task(offered(fort, OFFERS))
@@ -109,7 +114,7 @@ def test_half_open_calls_that_are_all_let_in_give_everything_back(tmp_path: Path
         while not attacking.done():
             most = max(most, udp_sockets())
             await asyncio.sleep(0.05)
-        assert set(await attacking) == {201}
+        assert {201} <= set(await attacking) <= {201, TOO_LATE}
         assert most >= 1
         await talks(fort, OTHER)
         await back_to(fort, files)
