@@ -308,7 +308,10 @@ class Application:
         try:
             self.grpc_port = await grpc.start()
         except OSError as error:
-            raise CannotListen(f"cannot speak gRPC on {options.host}:{options.port}: {error}") from None
+            raise CannotListen(
+                f"cannot speak gRPC on {options.host}:{options.port}: {error}. "
+                "Another server may run there; choose a port with CHORALE_SERVER__GRPC__PORT"
+            ) from None
         self._grpc = grpc
 
     async def _tell_when_ready(self, url: str, on_ready: Callable[[str], None]) -> None:

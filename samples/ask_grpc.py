@@ -1,7 +1,7 @@
-"""Asks a question over gRPC and prints the answer as it is written:
+"""Ask the server in writing, over gRPC:  .venv/bin/python samples/ask_grpc.py "What is a chorale?"
 
-CHORALE_SERVER__GRPC__PORT=50051 make run
-.venv/bin/python samples/ask_grpc.py "What is a chorale?"
+The server speaks gRPC when it is started with CHORALE_SERVER__GRPC__PORT=50051 make run. Its address is CHORALE_GRPC,
+by default 127.0.0.1:50051, the key CHORALE_API_KEY.
 """
 
 import json
@@ -33,13 +33,28 @@ def main(question: str) -> None:
     with grpc.insecure_channel(ADDRESS) as channel:
         sessions: Any = pb_grpc.SessionsStub(channel)  # type: ignore[no-untyped-call]  # generated without types
         for message in sessions.Converse(said(question), metadata=[("authorization", f"Bearer {KEY}")]):
-            event = json.loads(message.event.json) if message.HasField("event") else {"type": None}
+            if not message.HasField("event"):
+                continue
+            event = json.loads(message.event.json)
             if event["type"] == "response.output_text.delta":
                 print(event["delta"], end="", flush=True)
-            elif event["type"] in ("response.done", "error"):
+            elif event["type"] == "error":
+                sys.exit(f"refused: {event['error']['message']}")
+            elif event["type"] == "response.done":
                 print()
+                if event["response"]["status"] != "completed":
+                    sys.exit(f"the reply is {event['response']['status']}")
                 return
 
 
 if __name__ == "__main__":
-    main(" ".join(sys.argv[1:]) or "What is a chorale?")
+    if len(sys.argv) < 2 or sys.argv[1] in ("-h", "--help"):
+        sys.exit(__doc__)
+    try:
+        main(" ".join(sys.argv[1:]))
+    except grpc.RpcError as refused:
+        if refused.code() is grpc.StatusCode.UNAVAILABLE:
+            sys.exit(
+                f"no server answers at {ADDRESS}; start one with: CHORALE_SERVER__GRPC__PORT=50051 make run"
+            )
+        sys.exit(f"refused ({refused.code().name}): {refused.details()}")

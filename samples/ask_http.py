@@ -55,5 +55,5 @@ if __name__ == "__main__":
         ask(" ".join(sys.argv[1:]))
     except urllib.error.HTTPError as refused:
         sys.exit(f"refused: {json.load(refused)['error']['message']}")
-    except urllib.error.URLError:
-        sys.exit(f"no server answers at {URL}; start one with: make run")
+    except urllib.error.URLError as failed:
+        sys.exit(f"no server answers at {URL} ({failed.reason}); start one with: make run")

@@ -74,7 +74,8 @@ def check(
 ) -> None:
     """Check that everything is there.
 
-    Looks at the configuration, the key file, the certificate, the port, and the models of every worker. Starts nothing.
+    Looks at the configuration, the key file, the certificate, the ports, and the models of every worker. Starts
+    nothing.
     """
     from orchestrator import settings
     from orchestrator.errors import ConfigError
@@ -93,7 +94,9 @@ def examine(settings: "Settings") -> Iterator[Finding]:
     yield from _keys(settings)
     yield from _signing_key(settings)
     yield from _certificate(settings)
-    yield _port(settings)
+    yield _port("address", settings.server.host, settings.server.port)
+    if (grpc := settings.server.grpc) is not None:
+        yield _port("gRPC", grpc.host, grpc.port)
     yield from _workers(settings)
 
 
@@ -159,19 +162,18 @@ def others_may_read(path: Path) -> bool:
     return bool(stat.S_IMODE(path.stat().st_mode) & 0o077)
 
 
-def _port(settings: "Settings") -> Finding:
+def _port(subject: str, host: str, port: int) -> Finding:
     from orchestrator.transports.server import listen
 
-    server = settings.server
-    where = f"{server.host}:{server.port}"
+    where = f"{host}:{port}"
     try:
-        sockets = listen(server.host, server.port)
+        sockets = listen(host, port)
     except OSError as error:
         hint = "; a server may be running there" if error.errno == errno.EADDRINUSE else ""
-        return Finding("address", Outcome.BUSY, f"{where}: {error.strerror}{hint}")
+        return Finding(subject, Outcome.BUSY, f"{where}: {error.strerror}{hint}")
     for one in sockets:
         one.close()
-    return Finding("address", Outcome.FINE, where if server.port else f"{server.host}, any free port")
+    return Finding(subject, Outcome.FINE, where if port else f"{host}, any free port")
 
 
 def _workers(settings: "Settings") -> Iterator[Finding]:

@@ -202,7 +202,7 @@ def _text_of(file: Path, may_be_new: bool) -> str:
     except FileNotFoundError:
         if may_be_new:
             return ""
-        raise
+        refuse(f"{file}: cannot be read: No such file or directory", FAILED)
     except UnicodeDecodeError:
         refuse(f"{file}: not YAML text", CONFIGURATION)
 

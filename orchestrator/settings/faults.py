@@ -13,6 +13,9 @@ _MEMBERS = ("str", "int", "constrained-int")
 _PRIVATE = ("key", "secret", "token", "password", "credential", "headers", "ice_servers", "options")
 """What may hold what nobody is to see, or stand in the place of it: not even a value of the wrong type is shown."""
 
+_PLAIN = ("key_poll_s", "max_secrets", "llm_tokens", "default_output_tokens")
+"""Named like something private, but no more than a number."""
+
 
 def report(found: Sequence[str], where: str) -> str:
     """Returns the text of the one error: a count, then a line per fault."""
@@ -57,11 +60,13 @@ def _expected(message: str) -> str:
     text = message.removeprefix("Value error, ").removeprefix("Input should be ").split(", unable to")[0]
     if text.startswith("a valid dictionary"):
         return "a mapping"
+    if text == "a valid tuple":
+        return "a list, like [one, another]"
     return f"{text[:1].lower()}{text[1:]}"
 
 
 def _got(steps: list[str], value: object) -> str:
-    if any(word in step.lower() for step in steps for word in _PRIVATE):
+    if any(word in step.lower() for step in steps if step not in _PLAIN for word in _PRIVATE):
         return ""
     if isinstance(value, str) and "@" in value:  # an address may name its user
         return ""

@@ -26,6 +26,8 @@ from orchestrator.settings.quotas import quotas_of
 from orchestrator.settings.schema import Limits, Server, Settings, Workers
 from orchestrator.transports.origins import is_loopback
 
+_EVERYWHERE = {"0.0.0.0", "::"}
+
 
 def load(
     path: Path | None = None,
@@ -71,11 +73,24 @@ def _across(tree: Tree, variables: Mapping[str, str]) -> list[str]:
             f"server.key_file: expected a key file, since server.grpc.host {server.grpc.host} can be reached from "
             "other machines"
         )
+    if (
+        server.grpc is not None
+        and server.grpc.port == server.port != 0
+        and _meet(server.grpc.host, server.host)
+    ):
+        found.append(
+            f"server.grpc.port: expected another than that of server.port, got {server.port} for both"
+        )
     if server.key_file is None and "*" in server.origins:
         found.append(
             "server.origins: '*' needs server.key_file: without keys any web page could talk to this server"
         )
     return found
+
+
+def _meet(one: str, other: str) -> bool:
+    """Tells whether one port of both would be the same place: not on two addresses of this machine."""
+    return one == other or bool({one, other} & _EVERYWHERE)
 
 
 def _recording(tree: Tree) -> list[str]:

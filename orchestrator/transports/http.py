@@ -1,5 +1,6 @@
 """The HTTP application: routes, the page, and every error in one JSON shape."""
 
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
@@ -8,6 +9,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
+from starlette.routing import Match
 from starlette.types import ASGIApp
 
 from orchestrator.errors import ChoraleError, WireError
@@ -20,6 +22,8 @@ from orchestrator.transports.routes import Doors
 from orchestrator.transports.rpc import connect
 from orchestrator.transports.streamed import ClientLeft
 
+_JSON = re.compile(r"application/([^;]+\+)?json")
+_METHODS = ("DELETE", "GET", "HEAD", "PATCH", "POST", "PUT")
 _CODES = {400: "invalid_json", 404: "not_found", 405: "method_not_allowed", 413: "request_too_large"}
 
 
@@ -58,14 +62,29 @@ async def _answer_refusal(_: Request, error: Exception) -> Response:
     return refuse(error)
 
 
-async def _answer_http(_: Request, error: Exception) -> Response:
+async def _answer_http(request: Request, error: Exception) -> Response:
     """Answers what the framework refuses: unknown addresses, wrong methods, bodies too large."""
     assert isinstance(error, HTTPException)
-    message = "There is nothing at this address." if error.status_code == 404 else str(error.detail)
-    return error_response(error.status_code, message, _CODES.get(error.status_code), headers=error.headers)
+    message, headers = str(error.detail), error.headers
+    if error.status_code == 404:
+        message = "There is nothing at this address."
+    elif error.status_code == 405:
+        taken = ", ".join(_methods(request))
+        message, headers = f"Methods that this address takes: {taken}.", {"Allow": taken}
+    return error_response(error.status_code, message, _CODES.get(error.status_code), headers=headers)
 
 
-async def _answer_invalid(_: Request, error: Exception) -> Response:
+def _methods(request: Request) -> list[str]:
+    """Returns what an address takes, of all its routes: the framework names the first one's only."""
+    return [method for method in _METHODS if _is_taken(request, method)]
+
+
+def _is_taken(request: Request, method: str) -> bool:
+    scope = {"type": "http", "method": method, "path": request.scope["path"], "root_path": "", "headers": []}
+    return any(route.matches(scope)[0] is Match.FULL for route in request.app.routes)
+
+
+async def _answer_invalid(request: Request, error: Exception) -> Response:
     """Answers a body that is not what the route takes: the first field that is wrong, as the protocol names fields. Of
     a field that may be several things the fault is told that lies deepest: what was nearest to being right."""
     assert isinstance(error, RequestValidationError)
@@ -75,9 +94,16 @@ async def _answer_invalid(_: Request, error: Exception) -> Response:
     param = ".".join(str(step) for step in fault["loc"] if step != "body" and not _is_branch(step))
     if fault["type"] == "json_invalid":
         return refuse(WireError("invalid_json", "The body is not valid JSON."))
-    return refuse(
-        WireError("invalid_value", f"Invalid value for '{param or 'body'}': {fault['msg']}.", param or None)
-    )
+    if not param:
+        return refuse(WireError("invalid_type", _no_object(request.headers.get("content-type", ""))))
+    return refuse(WireError("invalid_value", f"Invalid value for '{param}': {fault['msg']}.", param))
+
+
+def _no_object(content_type: str) -> str:
+    """Says what is wrong with a body in which there are no fields: most often it is not said to be JSON."""
+    if _JSON.fullmatch(content_type.partition(";")[0].strip().lower()):
+        return "The body is to be a JSON object."
+    return "The body is to be a JSON object, sent with the header 'Content-Type: application/json'."
 
 
 def _nearness(fault: Mapping[str, Any]) -> tuple[int, bool]:

@@ -8,6 +8,7 @@ from orchestrator.ids import event_tag
 from orchestrator.sessions.links import SessionDirectory, SessionPort
 from orchestrator.transports.auth import offered_subprotocols
 from orchestrator.transports.cursor import event_number
+from orchestrator.wire.faults import bad_value
 
 ID_HEADER = "Chorale-Session-Id"
 SECRET_HEADER = "Chorale-Session-Secret"
@@ -43,7 +44,9 @@ def reads_on(after: str | None, session: SessionPort) -> int | None:
         return None
     number = event_number(after, event_tag(session.id))
     if number is None or number > session.last:
-        raise WireError("invalid_value", "That is no event that this session has sent.", "after")
+        raise bad_value(
+            "after", f"expected the number, up to {session.last}, or the id of an event of this session."
+        )
     return number
 
 

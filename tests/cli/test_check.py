@@ -82,6 +82,18 @@ def test_check_says_that_the_port_is_taken(tmp_path: Path) -> None:
     assert "fault" in rows(result)["address"]
 
 
+def test_check_says_that_the_port_of_grpc_is_taken(tmp_path: Path) -> None:
+    """It is a port of its own; one that is free is shown."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        result = check(tmp_path, SCRIPTED.replace("port: 0", f"port: 0, grpc: {{port: {port}}}"))
+    assert (result.exit_code, rows(result)["gRPC"].split()[0]) == (1, "fault")
+    result = check(tmp_path, SCRIPTED.replace("port: 0", "port: 0, grpc: {port: 0}"))
+    assert (result.exit_code, rows(result)["gRPC"]) == (0, "ok 127.0.0.1, any free port")
+
+
 def test_check_reads_the_key_file_and_looks_who_else_can(tmp_path: Path) -> None:
     """Faults of the key file are shown; a file that others may read is noted."""
     keys = tmp_path / "keys.yaml"

@@ -113,7 +113,7 @@ def test_missing_file_is_said(file: Path) -> None:
     assert run(file, "list")[0] == 2
     for arguments in (("revoke", "0123456789ab"), ("hash",)):
         code, _, told = run(file, *arguments)
-        assert (code, "No such file" in told) == (1, True)
+        assert (code, "cannot be read: No such file" in told) == (1, True)
     assert not file.exists()
 
 

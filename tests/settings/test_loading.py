@@ -68,6 +68,26 @@ def test_load_asks_for_keys_where_grpc_can_be_reached(tmp_path: Path) -> None:
     assert server.secret_file == tmp_path / "signing"
 
 
+@pytest.mark.parametrize(
+    ("server", "is_one_place"),
+    [
+        ("port: 9000, grpc: {port: 9000}", True),
+        ("host: '::1', port: 9000, grpc: {host: '::', port: 9000}, key_file: k", True),
+        ("port: 9000, grpc: {host: 127.0.0.2, port: 9000}", False),
+        ("port: 0, grpc: {port: 0}", False),
+    ],
+)
+def test_load_refuses_one_port_for_http_and_grpc(server: str, is_one_place: bool, tmp_path: Path) -> None:
+    """Two addresses of a machine may have the same, and free ones are two."""
+    if is_one_place:
+        (fault,) = faults_of(f"server: {{{server}}}\n", tmp_path)
+        assert fault == "server.grpc.port: expected another than that of server.port, got 9000 for both"
+    else:
+        file = tmp_path / "chorale.yaml"
+        file.write_text(f"server: {{{server}}}\n")
+        assert load(file, {}).server.grpc is not None
+
+
 def test_load_reads_structured_values_from_the_environment() -> None:
     """A variable holds YAML: lists and mappings too."""
     settings = load(
@@ -180,6 +200,19 @@ def test_load_never_shows_values_of_private_keys(tmp_path: Path) -> None:
     (fault,) = faults_of("calls: {ice_servers: [{urls: 'turn:x', credential: [hunter2]}]}\n", tmp_path)
     assert fault.startswith("calls.ice_servers.0.credential: expected")
     assert "hunter2" not in fault
+    for plain in (
+        "server: {key_poll_s: -7}",
+        "server: {max_secrets: -7}",
+        "limits: {gold: {llm_tokens: -7}}",
+    ):
+        assert faults_of(f"{plain}\n", tmp_path)[0].endswith(", got -7"), plain
+
+
+def test_load_says_that_a_list_is_expected(tmp_path: Path) -> None:
+    """In the words of the file, not of Python."""
+    assert faults_of("server: {proxies: 10.0.0.7}\n", tmp_path) == [
+        "server.proxies: expected a list, like [one, another], got '10.0.0.7'"
+    ]
 
 
 def test_load_takes_an_empty_section_as_left_out(tmp_path: Path) -> None:

@@ -158,7 +158,9 @@ def test_number_that_no_event_has_is_refused_before_the_upgrade() -> None:
         for after in BAD:
             status, error = await refusal(running, query=place(session, after, session.secret))
             assert (status, error["code"], error["param"]) == (400, "invalid_value", "after"), after
-            assert error["message"] == "That is no event that this session has sent."
+            assert error["message"] == (
+                "Invalid value for 'after': expected the number, up to 3, or the id of an event of this session."
+            )
         async with running.connect(place(session, 3, session.secret)) as link:
             assert await types(link, 1) == ["session.created"]
         status, error = await refusal(running, query="?after=3")

@@ -25,6 +25,16 @@ from orchestrator.transports.rpc.door import Named, RpcDoor, calls
 
 PATH = "/chorale.v1.Sessions/{method}"
 METHODS = frozenset({"Converse", "Watch", "Create", "Get", "End", "Send"})
+_STREAMING = frozenset({"Converse", "Watch"})
+
+_ONE_ANSWER = (
+    "The Content-Type of this method is application/json or application/proto (Connect), or "
+    "application/grpc-web+proto."
+)
+_STREAMS = (
+    "This method streams. Its Content-Type is application/connect+json or application/connect+proto (Connect), or "
+    "application/grpc-web+proto, and each message is in an envelope: a byte 0 and its length in four, then the message."
+)
 
 
 class ConnectDoor:
@@ -46,11 +56,12 @@ class ConnectDoor:
             await refuse(error)(scope, receive, send)
             return
         self._name(scope, kind)
+        plain = _Answer(scope, receive, send)
         if web_text.is_text(kind):
             scope = {**scope, "headers": web_text.as_binary(scope["headers"])}
             receive, send = web_text.TextBody(receive), web_text.TextAnswer(send)
         app = self._app or await self._made()
-        await app(scope, _Body(receive), send)
+        await app(scope, _Body(receive), plain.through(send))
 
     def _name(self, scope: Scope, kind: bytes) -> None:
         """Says what is called, for who counts requests and who tells of calls: of methods that there are."""
@@ -93,6 +104,46 @@ class _Body:
             from orchestrator.transports.rpc.connect_service import unreadable
 
             raise unreadable("The body is no base64.") from None
+
+
+class _Answer:
+    """What a request is answered with. Where the library refuses it with a bare status, without a word, it is told
+    what is wrong."""
+
+    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self._scope = scope
+        self._receive = receive
+        self._send = send
+        self._is_refused = False
+
+    def through(self, send: Send) -> Send:
+        """Returns what the library answers by: `send`, but for its bare refusals."""
+
+        async def answer(message: Message) -> None:
+            if message["type"] == "http.response.start" and (told := self._bare(message)) is not None:
+                self._is_refused = True
+                await refuse(told)(self._scope, self._receive, self._send)
+            elif not self._is_refused:
+                await send(message)
+
+        return answer
+
+    def _bare(self, start: Message) -> Refusal | None:
+        if any(name.lower() == b"content-type" for name, _ in start.get("headers", ())):
+            return None
+        from orchestrator.transports.rpc.v1 import chorale_pb2
+
+        methods = chorale_pb2.DESCRIPTOR.services_by_name["Sessions"].methods_by_name
+        method = methods.get(self._scope["path_params"]["method"])
+        if start["status"] == 404 and method is None:
+            return Refusal(
+                404, "not_found", f"There is no such method; there are {', '.join(sorted(methods))}."
+            )
+        if start["status"] == 415 and method is not None:
+            return Refusal(
+                415, "unsupported_media_type", _STREAMS if method.server_streaming else _ONE_ANSWER
+            )
+        return None
 
 
 def _check(scope: Scope) -> bytes:

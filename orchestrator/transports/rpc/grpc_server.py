@@ -119,7 +119,7 @@ class GrpcServer:
             else:
                 port = server.add_insecure_port(address)
         except RuntimeError as error:  # what gRPC makes of every failure to bind
-            raise OSError(str(error)) from None
+            raise OSError(str(error).partition("; set GRPC_VERBOSITY")[0]) from None
         await server.start()
         self._server = server
         log.info("listening for gRPC", extra={"address": f"{host}:{port}"})

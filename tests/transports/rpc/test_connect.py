@@ -328,7 +328,12 @@ def test_other_methods_and_addresses_are_refused_in_the_shape_of_all_errors() ->
     async def test(running: Running) -> None:
         async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{running.port}", trust_env=False) as client:
             assert (await client.get(GET)).status_code == 405
-            assert (await client.post("/chorale.v1.Sessions/Nothing", json={})).status_code == 404
+            nothing = await client.post("/chorale.v1.Sessions/Nothing", json={})
+            assert (nothing.status_code, nothing.json()["error"]["code"]) == (404, "not_found")
+            assert "Converse, Create, End, Get, Send, Watch" in nothing.json()["error"]["message"]
+            for method, kind in (("Create", "application/json"), ("Watch", "application/connect+json")):
+                unknown = await client.post(f"/chorale.v1.Sessions/{method}", content=b"x")
+                assert (unknown.status_code, kind in unknown.json()["error"]["message"]) == (415, True)
             assert (await client.post("/chorale.v1.Sessions", json={})).status_code == 404
             upgrade = {
                 "connection": "upgrade", "upgrade": "websocket", "sec-websocket-version": "13",
