@@ -89,9 +89,7 @@ class Proxies:
         for hop in reversed(chain[-_MOST_HOPS:]):
             known = _address(_without_port(hop.strip()))
             if known is None:
-                unnamed = (
-                    True  # nothing was written, or what is no address: who wrote that is all that is known
-                )
+                unnamed = True  # nothing was written, or no address: who wrote that is all that is known
                 break
             shown = str(known)
             if not self._knows(known):

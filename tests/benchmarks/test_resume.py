@@ -5,9 +5,10 @@ import random
 
 import pytest
 
-from benchmarks.resume import CALL, TRANSPORTS, cut, latencies
+from benchmarks.resume import CALL, cut, latencies
 from benchmarks.resume_outcome import Compared
 from benchmarks.resume_server import CuttingRelay
+from benchmarks.resume_transports import TRANSPORTS
 
 
 @pytest.mark.parametrize("transport", TRANSPORTS)

@@ -5,8 +5,9 @@ import asyncio
 import pytest
 
 from benchmarks.nginx_front import Ports, ShippedOtherwise, placed
-from benchmarks.resume import TRANSPORTS, cut, latencies
+from benchmarks.resume import cut, latencies
 from benchmarks.resume_outcome import Compared
+from benchmarks.resume_transports import TRANSPORTS
 
 
 @pytest.mark.needs("nginx")
