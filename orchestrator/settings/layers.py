@@ -1,10 +1,12 @@
 """The layers of a configuration as plain trees: a YAML file, the environment, one laid over the other."""
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import yaml
+
+from orchestrator.transports.strict_yaml import StrictLoader
 
 Tree = dict[str, object]
 
@@ -18,20 +20,6 @@ class Overlay:
 
     tree: Tree
     sources: Mapping[str, str]
-
-
-class _StrictLoader(yaml.SafeLoader):
-    """A key written twice is a fault here; plain YAML would silently let the last one win."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, object]:
-        seen: set[str] = set()
-        for key, _ in node.value:
-            if key.value in seen:
-                raise yaml.constructor.ConstructorError(
-                    None, None, f"'{key.value}' stands twice", key.start_mark
-                )
-            seen.add(str(key.value))
-        return super().construct_mapping(node, deep=deep)
 
 
 def read_yaml(path: Path) -> tuple[Tree, list[str]]:
@@ -48,7 +36,7 @@ def read_yaml(path: Path) -> tuple[Tree, list[str]]:
 def parse_yaml(text: str, name: str) -> tuple[Tree, list[str]]:
     """As `read_yaml`, for a text; `name` stands in the faults. A section left empty counts as left out."""
     try:
-        tree = yaml.load(text, Loader=_StrictLoader)
+        tree = yaml.load(text, Loader=StrictLoader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""

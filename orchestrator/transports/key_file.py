@@ -15,6 +15,7 @@ from orchestrator.scheduling.job import Tier
 from orchestrator.transports.auth import Key, KeyRing, Principal, digest_of
 from orchestrator.transports.origins import check_entry
 from orchestrator.transports.signed_secret import SECRET_PREFIX, SIGNING_KEY_BYTES
+from orchestrator.transports.strict_yaml import StandsTwice, StrictLoader
 
 MIN_KEY_CHARACTERS = 16
 _FIELDS = ("key", "sha256", "tenant", "tier", "origins", "sessions", "links", "limits", "expires")
@@ -69,7 +70,10 @@ def _text_of(path: Path) -> str:
 def parse_keys(text: str, path: Path, output_tokens: int = 0) -> KeyRing:
     """As `read_key_file`, for the text of the file at `path`."""
     try:
-        tree = yaml.safe_load(text)
+        tree = yaml.load(text, Loader=StrictLoader)
+    except StandsTwice as twice:
+        shown = _shown(twice.name)
+        raise ConfigError(f"{path}: line {twice.line}: {shown} stands twice in one place") from None
     except yaml.MarkedYAMLError as error:
         where = f"line {error.problem_mark.line + 1}" if error.problem_mark else "it"
         raise ConfigError(f"{path}: {where} is not YAML") from None

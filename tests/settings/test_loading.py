@@ -189,6 +189,12 @@ def test_load_refuses_a_key_that_stands_twice(tmp_path: Path) -> None:
     assert "'port' stands twice" in fault
 
 
+def test_load_refuses_a_list_for_a_name(tmp_path: Path) -> None:
+    """It is told where, like any other fault."""
+    (fault,) = faults_of("server: {[port]: 1}\n", tmp_path)
+    assert "line 1, column 10" in fault
+
+
 def test_load_of_a_missing_file_names_it(tmp_path: Path) -> None:
     """The file that was asked for is named, not replaced by defaults."""
     with pytest.raises(ConfigError, match=r"nowhere\.yaml: cannot be read"):

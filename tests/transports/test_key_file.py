@@ -144,6 +144,24 @@ def test_read_key_file_counts_its_faults_in_words(entry: str, count: str, tmp_pa
     assert refused(f"keys: [{{key: {KEY}, tenant: a, {entry}}}]", tmp_path).startswith(count)
 
 
+@pytest.mark.parametrize(
+    ("text", "line", "name"),
+    [
+        ("keys:\n- key: {key}\n  tenant: a\n  tenant: b\n", 4, "tenant"),
+        ("keys:\n- key: {key}\n  tenant: a\n  limits:\n    requests: 1\n    requests: 9\n", 6, "requests"),
+        ("keys:\n- {{key: {key}, tenant: a}}\nkeys: []\n", 3, "keys"),
+        ("keys:\n- tenant: a\n  {key}: 1\n  {key}: 2\n", 4, "(a name of 19 characters)"),
+    ],
+)
+def test_read_key_file_refuses_a_name_twice_in_one_place(
+    text: str, line: int, name: str, tmp_path: Path
+) -> None:
+    """Neither of them wins silently: the limit that was meant to hold might be the other one. No key is shown."""
+    said = refused(text.format(key=KEY), tmp_path)
+    assert f"line {line}: {name} stands twice" in said
+    assert KEY not in said
+
+
 def test_read_key_file_refuses_a_key_twice(tmp_path: Path) -> None:
     """Two tenants with one key would be one tenant."""
     assert "twice" in refused(f"keys: [{{key: {KEY}, tenant: a}}, {{key: {KEY}, tenant: b}}]", tmp_path)
