@@ -10,7 +10,7 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-from orchestrator.transports.refusals import error_response
+from orchestrator.transports.refusals import ShuttingDown, error_response
 
 MAX_HEAD_BYTES = 64 * 1024
 """Request line and headers together, and the trailers of a chunked body. Over it the answer is 431."""
@@ -24,6 +24,9 @@ REQUEST_WITHIN_S = 20.0
 LEAST_BYTES_PER_S = 16 * 1024
 """A body that comes so fast may take longer, for as long as it does and has not been answered: a large file over a slow
 line."""
+
+CUT = "chorale.cut"
+"""The extension of a request's scope by which its connection is cut off, with what its client has not read."""
 
 _SLICE_BYTES = 2_048
 
@@ -50,6 +53,7 @@ class BoundedRequests(HttpToolsProtocol):
         self._deadline: asyncio.TimerHandle | None = None
         self._reading_on: asyncio.TimerHandle | None = None
         self._answering: RequestResponseCycle | None = None
+        self._answered = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         super().connection_made(transport)
@@ -81,6 +85,7 @@ class BoundedRequests(HttpToolsProtocol):
         self._head_bytes = 0
         self._set_deadline()
         super().on_message_begin()
+        self.scope["extensions"] = {CUT: {"cut": self.transport.abort}}
 
     def on_headers_complete(self) -> None:
         self._head_bytes = 0
@@ -90,7 +95,16 @@ class BoundedRequests(HttpToolsProtocol):
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         self._answering = cycle
-        super()._start_asgi_task(cycle, app)
+        self._answered = False
+
+        async def answered(scope: Any, receive: Any, send: Any) -> None:  # uvicorn has its own types for them
+            try:
+                await app(scope, receive, send)
+            finally:
+                self._answered = True
+                self._watch_rest()
+
+        super()._start_asgi_task(cycle, answered)
 
     def on_body(self, body: bytes) -> None:
         self._head_bytes = 0
@@ -105,21 +119,42 @@ class BoundedRequests(HttpToolsProtocol):
         self._drop_deadline()
         super().handle_websocket_upgrade()
 
+    def shutdown(self) -> None:
+        """As uvicorn's; a request that is still being sent is refused, since it would be waited for in vain."""
+        super().shutdown()
+        is_coming = self._deadline is not None and self.cycle is not None
+        if is_coming and not (self.cycle.response_started or self.transport.is_closing()):
+            closing = ShuttingDown()
+            self._refuse(closing.status, str(closing), str(closing.wire_code))
+
     def pause_writing(self) -> None:
-        self._watch_writing(math.inf)
+        if self._reading_on is None:
+            self._watch_writing(math.inf)
         super().pause_writing()
 
     def resume_writing(self) -> None:
         self._stop_watching()
+        if self._answered:
+            self._watch_rest()
         super().resume_writing()
 
-    def _watch_writing(self, before: float) -> None:
-        """Drops a client that took nothing of its answer since the last look."""
+    def _watch_rest(self) -> None:
+        """Watches for what is left of an answer that has ended: it may be too little for writing to pause."""
+        if self._reading_on is None and self.transport.get_write_buffer_size():
+            self._watch_writing(math.inf)
+
+    def _watch_writing(self, before: float, of: RequestResponseCycle | None = None) -> None:
+        """Drops a client that took nothing of the same answer since the last look."""
+        self._reading_on = None
         unsent = self.transport.get_write_buffer_size()
-        if unsent >= before:
+        if not unsent:
+            return
+        if of is self._answering and unsent >= before:
             self.transport.abort()
             return
-        self._reading_on = self.loop.call_later(REQUEST_WITHIN_S, self._watch_writing, unsent)
+        self._reading_on = self.loop.call_later(
+            REQUEST_WITHIN_S, self._watch_writing, unsent, self._answering
+        )
 
     def _stop_watching(self) -> None:
         if self._reading_on is not None:

@@ -1,11 +1,12 @@
 """Looks at the key file again and again: what stands in it holds without a restart.
 
 A file that is wrong, half written or gone changes nothing: the keys before it stay, and the log says why, once. A file
-is read when it has been the same for one look, or at once when it is asked for (SIGHUP).
+is read when it has said the same for one look, or at once when it is asked for (SIGHUP).
 """
 
 import asyncio
 import contextlib
+import hashlib
 import logging
 from collections.abc import Callable
 from pathlib import Path
@@ -17,17 +18,17 @@ from orchestrator.transports.key_file import read_key_file
 
 log = logging.getLogger(__name__)
 
-Signature = tuple[int, int, int] | None
-"""When a file was written, its size and its number; None where there is none that can be read."""
+Signature = bytes | None
+"""A hash of what a file says; None where there is none that can be read."""
 
 
 def signature_of(path: Path) -> Signature:
-    """Returns what tells that a file has changed; links are followed."""
+    """Returns what tells that a file says something else; links are followed. One that is written again and again with
+    the same words stays the same: a key that left it is not to be good for as long as that goes on."""
     try:
-        found = path.stat()
+        return hashlib.sha256(path.read_bytes()).digest()
     except OSError:
         return None
-    return found.st_mtime_ns, found.st_size, found.st_ino
 
 
 class KeyWatch:
@@ -81,22 +82,29 @@ class KeyWatch:
         now = await asyncio.to_thread(signature_of, self._path)
         settled, self._seen = now == self._seen, now
         if at_once or (settled and now != self._applied):
-            await self._read(now)
+            await self._read(now, at_once)
         if gone := self._entrance.gone():
             log.warning("keys withdrawn", extra={"keys": ",".join(sorted(gone))})
             self._on_gone(gone)
 
-    async def _read(self, signature: Signature) -> None:
-        self._applied = signature
+    async def _read(self, signature: Signature, at_once: bool) -> None:
         try:
             ring = await asyncio.to_thread(self._read_file, self._path)
         except ConfigError as error:
-            log.error("the key file is not taken, the keys before it stay: %s", error)
+            if at_once or await self._still_says(signature):
+                self._applied = signature
+                log.error("the key file is not taken, the keys before it stay: %s", error)
             return
+        if not (at_once or await self._still_says(signature)):
+            return  # half of it may have been written while it was read
+        self._applied = signature
         self._entrance.gate.replace(ring)
         log.info("key file read", extra={"keys": len(ring)})
         tell_in_clear(ring)
         self._on_ring(ring)
+
+    async def _still_says(self, signature: Signature) -> bool:
+        return await asyncio.to_thread(signature_of, self._path) == signature
 
 
 def tell_in_clear(ring: KeyRing) -> None:

@@ -2,6 +2,7 @@
 bring a decoder down, ends that process and is refused."""
 
 import asyncio
+import logging
 import os
 import sys
 from collections.abc import AsyncGenerator
@@ -9,12 +10,17 @@ from typing import BinaryIO
 
 import numpy as np
 
+from orchestrator.errors import Overloaded
+from orchestrator.flow.open_files import room_for_process
 from orchestrator.transports.media import Piece, Unreadable
 from orchestrator.transports.sound_child import HEAD, REFUSED, SOUND
+
+log = logging.getLogger(__name__)
 
 PIECE_WITHIN_S = 120.0
 """How long a piece may take to decode."""
 
+_RETRY_AFTER_S = 5.0
 _LARGEST_BYTES = 4 * 2**20
 _KEPT = ("PATH", "PYTHONPATH", "PYTHONHOME", "LD_LIBRARY_PATH", "VIRTUAL_ENV", "HOME", "LANG", "SYSTEMROOT")
 """What a decoder needs of the server's environment: no keys are among it."""
@@ -22,9 +28,11 @@ _KEPT = ("PATH", "PYTHONPATH", "PYTHONHOME", "LD_LIBRARY_PATH", "VIRTUAL_ENV", "
 
 async def decoded(file: BinaryIO, most_s: float) -> AsyncGenerator[Piece, None]:
     """Yields piece after piece of a file, which is closed then: the process has it. Leaving the iteration ends the
-    process. It decodes no further than one piece ahead. Raises `Unreadable`."""
+    process. It decodes no further than one piece ahead. Raises `Unreadable`, and `Overloaded` where there is no room
+    for it on the disk, or for another process."""
     environment = {name: os.environ[name] for name in _KEPT if name in os.environ}
     try:
+        room_for_process()
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
@@ -35,6 +43,8 @@ async def decoded(file: BinaryIO, most_s: float) -> AsyncGenerator[Piece, None]:
             stderr=asyncio.subprocess.DEVNULL,
             env={**environment, "OPENBLAS_NUM_THREADS": "1"},
         )
+    except OSError as error:
+        raise no_room(error) from None
     finally:
         file.close()
     try:
@@ -46,6 +56,12 @@ async def decoded(file: BinaryIO, most_s: float) -> AsyncGenerator[Piece, None]:
         if process.returncode is None:
             process.kill()
         await process.communicate()
+
+
+def no_room(error: OSError) -> Overloaded:
+    """Tells the log why a file cannot be taken now, and returns what its client is told."""
+    log.warning("no room for a file: %s", error.strerror)
+    return Overloaded("there is no room for a file now", _RETRY_AFTER_S)
 
 
 async def _piece(process: asyncio.subprocess.Process) -> bytes | None:

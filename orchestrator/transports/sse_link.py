@@ -3,7 +3,7 @@
 import asyncio
 import math
 import random
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
@@ -12,6 +12,7 @@ from starlette.types import Receive, Scope, Send
 
 from orchestrator.ids import event_tag, random_id
 from orchestrator.sessions.links import LinkKind, LogEntry, LoggedAudio, LoggedEvent, Playout, SessionPort
+from orchestrator.transports.bounded_requests import CUT
 from orchestrator.transports.fitting import fitting
 from orchestrator.transports.outbox import FELL_BEHIND, TOO_MANY_TOLD, Closing, Outbox, Told
 from orchestrator.transports.outlet import Outlet
@@ -57,6 +58,9 @@ class SseLink:
         self._more = asyncio.Event()
         self._cursor = 0
         self._ends_by_s = math.inf
+        self._closing_timer: asyncio.TimerHandle | None = None
+        self.cut: Callable[[], None] = _nothing
+        """Cuts off a reader who does not take what was sent before the end, nor leaves."""
         self.was_told_too_much = False
         """Whether it is ended for more private messages than may wait."""
 
@@ -97,6 +101,11 @@ class SseLink:
         self._outbox.start(cursor)
         self._more.set()
 
+    def drop(self) -> None:
+        """Forgets timers; the link is gone."""
+        if self._closing_timer is not None:
+            self._closing_timer.cancel()
+
     async def chunks(self) -> AsyncGenerator[bytes, None]:
         """Yields what is to be sent next, many frames at once, and ends with the link; a comment where there is nothing
         for so long."""
@@ -129,8 +138,10 @@ class SseLink:
 
     def _hurry(self) -> None:
         """Bounds the time that a stream which is to end may still take."""
-        if self._outbox.closing is not None and self._ends_by_s == math.inf:
-            self._ends_by_s = asyncio.get_running_loop().time() + CLOSE_WITHIN_S
+        if self._outbox.closing is not None and self._closing_timer is None:
+            loop = asyncio.get_running_loop()
+            self._ends_by_s = loop.time() + CLOSE_WITHIN_S
+            self._closing_timer = loop.call_at(self._ends_by_s, lambda: self.cut())
 
     def _batch(self) -> list[LogEntry | Told | Closing]:
         try:
@@ -167,8 +178,10 @@ class EventStream(Response):
         with self._place:
             self._link.start(self._session.attach(self._link, self._after))
             try:
+                self._link.cut = scope.get("extensions", {}).get(CUT, {}).get("cut", _nothing)
                 await self._serve(receive, send)
             finally:
+                self._link.drop()
                 self._session.detach(self._link.id)
 
     async def _serve(self, receive: Receive, send: Send) -> None:
@@ -191,6 +204,10 @@ class EventStream(Response):
         async for chunk in self._link.chunks():
             await send({"type": "http.response.body", "body": chunk, "more_body": True})
         await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+def _nothing() -> None:
+    """Where there is no connection to cut."""
 
 
 async def _gone(receive: Receive) -> None:

@@ -13,6 +13,7 @@ from starlette.formparsers import MultiPartException, MultiPartParser
 from orchestrator.errors import WireError
 from orchestrator.transports.openai_chat import unsupported
 from orchestrator.transports.refusals import Refusal
+from orchestrator.transports.sound_process import no_room
 
 MOST_FIELDS = 32
 MAX_FIELD_BYTES = 16_384
@@ -71,7 +72,7 @@ class Wanted:
 
 async def asked_of(request: Request, most_bytes: int) -> tuple[Wanted, BinaryIO]:
     """Returns what is asked for, and the file that it is asked of, at its beginning. Raises `WireError`, `Refusal`
-    (413: the file is larger than `most_bytes`; 415)."""
+    (413: the file is larger than `most_bytes`; 415), `Overloaded` (there is no room on the disk)."""
     form = await _read_form(request)
     with ExitStack() as unread:
         unread.callback(_close_files, form)
@@ -82,7 +83,7 @@ async def asked_of(request: Request, most_bytes: int) -> tuple[Wanted, BinaryIO]
 
 async def _read_form(request: Request) -> FormData:
     """Reads the form, its file to the disk beyond 1 MiB (the border bounds the body). Its texts are UTF-8, whatever
-    charset it claims. Raises `WireError`, `Refusal` (415)."""
+    charset it claims. Raises `WireError`, `Refusal` (415), `Overloaded` (there is no room on the disk)."""
     kind, options = parse_options_header(request.headers.get("content-type", ""))
     if kind != b"multipart/form-data":
         raise Refusal(415, "unsupported_media_type", "Send the file as multipart/form-data.")
@@ -98,6 +99,8 @@ async def _read_form(request: Request) -> FormData:
         return await parser.parse()
     except MultiPartException as error:
         raise WireError("invalid_value", f"The form cannot be read: {error.message}") from None
+    except OSError as error:
+        raise no_room(error) from None
 
 
 async def _chunks(request: Request) -> AsyncGenerator[bytes, None]:

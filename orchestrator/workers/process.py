@@ -13,6 +13,7 @@ from typing import Protocol, runtime_checkable
 
 from orchestrator.clock import Clock, seconds
 from orchestrator.errors import InvalidState
+from orchestrator.flow.open_files import room_for_process
 from orchestrator.observability.faults import FAULTS
 from orchestrator.scheduling.job import Job
 from orchestrator.scheduling.splice import ends_a_job
@@ -237,7 +238,7 @@ class WorkerProcess:
         return _explained(end, None if killed else process.returncode, words)
 
     async def _spawn(self) -> tuple[asyncio.subprocess.Process, Pipe]:
-        """Starts the program with one end of a new pipe; leaves nothing open where that fails."""
+        """Starts the program with one end of a new pipe; leaves nothing open where that fails. Raises `OSError`."""
         ours, theirs = socket.socketpair()
         pipe = Pipe(self._receive, lambda why: self._die(_End(why, by_itself=True)))
         with theirs:
@@ -247,6 +248,7 @@ class WorkerProcess:
                 ours.close()
                 raise
             try:
+                room_for_process()
                 process = await asyncio.create_subprocess_exec(
                     sys.executable, "-m", "orchestrator.workers.child", str(theirs.fileno()), str(os.getpid()),
                     stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.DEVNULL,

@@ -180,6 +180,58 @@ def test_request_ahead_does_not_make_up_for_an_answer_that_is_not_read(
     against(test, lambda: build(page=tmp_path))
 
 
+@pytest.mark.parametrize("after", [b"", b"Connection: close\r\n"])
+def test_client_that_leaves_the_rest_of_its_answer_is_given_up(
+    after: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the server still holds of an answer may be so little that it never paused: it is not kept for ever either,
+    whether the connection is to go on or to end."""
+    monkeypatch.setattr(bounded_requests, "REQUEST_WITHIN_S", 0.2)
+    (tmp_path / "index.html").write_bytes(b"<p>hello")
+    (tmp_path / "some.bin").write_bytes(bytes(30 * 2**10))
+    get = b"GET /web/some.bin HTTP/1.1\r\nHost: localhost\r\n%s\r\n"
+
+    async def test(running: Running) -> None:
+        connections = running.server.server_state.connections
+        with socket.create_connection(("127.0.0.1", running.port)) as client:
+            await until(lambda: len(connections) == 1)
+            (connection,) = connections
+            assert isinstance(connection, bounded_requests.BoundedRequests)
+            while not connection.transport.get_write_buffer_size():
+                connection._answered = False
+                client.sendall(get % b"")
+                await until(lambda: connection._answered)
+            assert not connection.flow.write_paused
+            if after:
+                client.sendall(get % after)
+            await until(lambda: not connections)
+
+    against(test, lambda: build(page=tmp_path))
+
+
+def test_request_that_is_still_coming_when_the_server_stops_is_told_so(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """503 in the one shape, at once, and the log shows no fault of ours."""
+
+    async def test(running: Running) -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", running.port)
+        head = b"Host: localhost\r\nContent-Type: application/json\r\nContent-Length: 20\r\n\r\n{"
+        writer.write(b"POST /v1/sessions HTTP/1.1\r\n" + head)
+        state = running.server.server_state
+        await until(lambda: bool(state.tasks))
+        running.server.should_exit = True
+        answer = await reader.read()
+        assert answer.startswith(b"HTTP/1.1 503")
+        assert json.loads(answer.partition(b"\r\n\r\n")[2])["error"]["code"] == "server_shutting_down"
+        writer.close()
+        await until(lambda: not state.tasks)
+
+    with caplog.at_level(logging.ERROR):
+        against(test)
+    assert not caplog.records
+
+
 def test_requests_ahead_are_few(caplog: pytest.LogCaptureFixture) -> None:
     """A connection that sends request upon request without waiting is refused, not collected; a few are answered in
     their order."""

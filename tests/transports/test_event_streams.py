@@ -1,10 +1,15 @@
 """Streams of server-sent events over real connections: what is missed, who may read, and how they end."""
 
 import asyncio
+import logging
+import socket
 
 import httpx
 import pytest
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from orchestrator.sessions.links import LoggedEvent
+from orchestrator.transports import bounded_requests, sse_link
 from orchestrator.transports.entrance import KEY_WITHDRAWN
 from orchestrator.transports.sessions_http import MOST_OF_A_SESSION, SESSIONS
 from tests.transports.fake_sessions import FakeSession
@@ -205,3 +210,38 @@ def test_streams_end_with_their_key_and_with_the_server() -> None:
             await house.events.wait_empty()
 
     against(test, keyed)
+
+
+def test_stream_whose_reader_does_not_take_what_was_sent_ends_in_time(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its key was withdrawn, and it still reads, but hardly: the connection is cut, its place is free, and the log
+    shows no fault of ours."""
+    monkeypatch.setattr(sse_link, "CLOSE_WITHIN_S", 0.2)
+    monkeypatch.setattr(bounded_requests, "REQUEST_WITHIN_S", 3_600.0)
+
+    async def test(running: Running) -> None:
+        house = running.house
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{running.port}") as client:
+            session, good = await opened(house, client)
+        for number in range(16):
+            session.emit(LoggedEvent(b'{"event_id":"%d","type":"x","x":"%s"}' % (number, b"x" * 900_000)))
+        with socket.create_connection(("127.0.0.1", running.port)) as reader:
+            head = "".join(f"{name}: {value}\r\n" for name, value in good.items())
+            reader.sendall(
+                f"GET {SESSIONS}/{session.id}/events?after=0 HTTP/1.1\r\nHost: localhost\r\n{head}\r\n".encode()
+            )
+            await until(lambda: house.events.links == 1)
+            connections = running.server.server_state.connections
+            await until(
+                lambda: any(
+                    one.flow.write_paused for one in connections if isinstance(one, HttpToolsProtocol)
+                )
+            )
+            house.entrance.withdraw(frozenset({session.request.key_id}))
+            await until(lambda: not house.events.links)
+            await until(lambda: not connections)
+
+    with caplog.at_level(logging.ERROR):
+        against(test, keyed)
+    assert not caplog.records

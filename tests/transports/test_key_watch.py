@@ -75,6 +75,42 @@ def test_key_is_taken_once_its_file_stays_the_same(watched: Watched) -> None:
     asyncio.run(test())
 
 
+def test_file_that_is_written_again_and_again_is_taken_by_what_it_says(watched: Watched) -> None:
+    """A program that puts the same words there before each look cannot keep a key that has left them; nor is the file
+    read again for it."""
+
+    async def test() -> None:
+        for _ in range(4):
+            watched.write(f"keys: [{{key: {TWO}, tenant: a}}]")
+            await watched.watch.look()
+        assert [watched.lets_in(key) for key in (ONE, TWO)] == [False, True]
+        assert len(watched.rings) == 1
+
+    asyncio.run(test())
+
+
+@pytest.mark.parametrize("half", [f"keys: [{{key: {TWO}, tenant: a}}]", "keys: [{"])
+def test_file_that_changes_while_it_is_read_is_not_taken(
+    half: str, watched: Watched, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What was read may be half of it, be it half a list of keys or half a word."""
+
+    def read(path: Path) -> KeyRing:
+        watched.write(half)
+        return read_key_file(path)
+
+    async def test() -> None:
+        watch = KeyWatch(watched.file, watched.entrance, 3_600, read=read)
+        watched.write(both())
+        for _ in range(2):
+            await watch.look()
+        assert watched.file.read_text() == half
+        assert [watched.lets_in(key) for key in (ONE, TWO)] == [True, False]
+        assert not [record for record in caplog.records if record.levelname == "ERROR"]
+
+    asyncio.run(test())
+
+
 def test_key_that_leaves_the_file_is_gone_with_its_secrets(watched: Watched) -> None:
     """It is refused from then on, and told of once, with its id."""
 

@@ -1,6 +1,7 @@
 """Files are decoded in a process of its own: what it cannot bear, the server does not notice."""
 
 import asyncio
+import errno
 import io
 import os
 import stat
@@ -15,11 +16,15 @@ from typing import Any, BinaryIO
 
 import numpy as np
 import pytest
+import uvloop
 
+from orchestrator.errors import Overloaded
+from orchestrator.flow.open_files import OF_A_PROCESS
 from orchestrator.transports import sound_child, sound_process
 from orchestrator.transports.media import Piece, Unreadable
 from orchestrator.transports.sound_child import MOST_MEMORY_BYTES
 from orchestrator.transports.sound_process import decoded
+from tests.flow.test_open_files import room_for
 from tests.transports.test_media import encoded, pieces_of, tone, wav
 
 LONG = wav(tone(50.0, 16_000), 16_000)
@@ -150,6 +155,40 @@ def test_decoder_that_never_comes_to_an_end_is_ended(tmp_path: Path, monkeypatch
 
     async def main() -> None:
         assert "cannot be decoded" in await refused(LONG)
+
+    run(main)
+
+
+def test_where_no_process_can_begin_its_file_is_let_go() -> None:
+    """There is no room for now: nothing of the file stays open, however often it is tried."""
+
+    async def main() -> None:
+        before = len(os.listdir("/proc/self/fd"))
+        for count in range(OF_A_PROCESS):
+            file = on_disk(LONG)
+            file.fileno()
+            with room_for(count), pytest.raises(Overloaded, match="no room for a file"):
+                await anext(decoded(file, 600.0))
+            assert file.closed
+        assert len(os.listdir("/proc/self/fd")) == before
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(main())
+
+
+def test_file_that_finds_no_room_on_the_disk_is_refused_for_now() -> None:
+    """It was small enough to be held in memory; the process would have needed it on the disk."""
+    file = on_disk(LONG)
+
+    def full() -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    file.fileno = full  # type: ignore[method-assign]
+
+    async def main() -> None:
+        with pytest.raises(Overloaded, match="no room for a file"):
+            await anext(decoded(file, 600.0))
+        assert file.closed
 
     run(main)
 

@@ -2,9 +2,12 @@
 
 import asyncio
 import os
+import signal
+from functools import partial
 from pathlib import Path
 
 import pytest
+import uvloop
 
 from orchestrator.errors import InvalidState
 from orchestrator.scheduling.work import (
@@ -15,8 +18,9 @@ from orchestrator.scheduling.work import (
 )
 from orchestrator.workers.spec import WorkerSpec
 from orchestrator.workers.supervision import Phase, Supervision
+from tests.flow.test_open_files import room_for
 from tests.scheduling.jobs import job
-from tests.workers.house import PATIENCE_S, asr, engine, house, is_alive, llm
+from tests.workers.house import PATIENCE_S, House, asr, engine, house, is_alive, llm
 
 
 def test_process_whose_model_is_missing_says_so_and_is_not_tried_again(tmp_path: Path) -> None:
@@ -197,3 +201,26 @@ def test_process_states_show_memory_and_processor_time(tmp_path: Path) -> None:
             assert state.cpu_s > 0
 
     asyncio.run(main())
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="the system does not tell what is open")
+def test_process_that_finds_no_files_to_open_costs_none_and_starts_when_there_are(tmp_path: Path) -> None:
+    """However often it is tried meanwhile: what was left to others is left to them."""
+
+    def tried(at: House, starts: int) -> bool:
+        return at.state("llm-1").starts >= starts
+
+    async def main() -> None:
+        async with house(llm(tmp_path)) as at:
+            before = len(os.listdir("/proc/self/fd"))
+            for count in (1, 2, 3):
+                enough = at.state("llm-1").starts + 3
+                with room_for(count):
+                    os.kill(at.pid("llm-1"), signal.SIGKILL)
+                    await at.until(partial(tried, at, enough))
+                    assert "could not be started" in at.state("llm-1").reason
+                await at.until(lambda: at.state("llm-1").phase is Phase.READY)
+            assert len(os.listdir("/proc/self/fd")) == before
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(main())
