@@ -19,6 +19,7 @@ from orchestrator.recording.recorder import SessionRecorder
 from orchestrator.scheduling.dispatcher import Dispatcher
 from orchestrator.scheduling.instances import Instances
 from orchestrator.scheduling.serving import Serving
+from orchestrator.sessions.links import SHUTTING_DOWN
 from orchestrator.sessions.registry import Registry
 from orchestrator.settings import Settings
 from orchestrator.settings.engines import as_installed, detector, lacks_piper, worker_specs
@@ -61,7 +62,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-SHUTTING_DOWN = "The server is shutting down."
 _SESSIONS_END_WITHIN_S = 2.0
 _PARTS_END_WITHIN_S = 8.0
 """Links, calls and workers, side by side: a client may take 5 s for its last word, a worker 5 s for its last jobs and 2

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import grpc
 import httpx
 import pytest
+from connectrpc.errors import ConnectError
 from websockets.asyncio.client import connect
 
 from orchestrator.app import Application, CannotListen
@@ -18,7 +20,7 @@ from orchestrator.transports.rpc.v1 import chorale_pb2 as pb
 from orchestrator.transports.rpc.v1 import chorale_pb2_grpc as pb_grpc
 from orchestrator.transports.server import listen
 from tests.test_app import SCRIPTED, certificate, free_port, readiness, running
-from tests.transports.rpc.calling import Conversation
+from tests.transports.rpc.calling import Conversation, told
 from tests.transports.rpc.connecting import calling
 from tests.transports.running import item, until
 
@@ -100,6 +102,34 @@ def test_application_counts_links_by_the_door_that_they_came_by() -> None:
             told = (await client.get("/metrics")).text
             found = re.findall(r'^chorale_links\{chorale_link_kind="(\w+)"\} (\d+)', told, re.MULTILINE)
             assert dict(found) == {"websocket": "1", "call": "0", "events": "2", "rpc": "1"}
+
+    running(test, GRPC)
+
+
+async def for_ever(read: Callable[[], Awaitable[object]]) -> None:
+    while True:
+        await read()
+
+
+def test_streams_of_an_application_that_stops_are_told_so() -> None:
+    """UNAVAILABLE, by either port: who is told OK takes its session for complete, and does not begin anew."""
+
+    async def test(application: Application, port: int) -> None:
+        address = f"127.0.0.1:{await ready(application, port)}"
+        async with (
+            grpc.aio.insecure_channel(address) as channel,
+            calling(port, "gRPC-Web") as browser,
+            Conversation(stub_of(channel).Converse()) as talk,
+        ):
+            watched = browser.watch(await talk.open(model="m"))
+            await anext(watched)
+            application.stop()
+            with pytest.raises(grpc.aio.AioRpcError) as ended:
+                await for_ever(talk.read)
+            assert told(ended.value)[:2] == ("UNAVAILABLE", "The server is shutting down.")
+            with pytest.raises(ConnectError) as dropped:
+                await for_ever(watched.__anext__)
+            assert dropped.value.code.name == "UNAVAILABLE"
 
     running(test, GRPC)
 

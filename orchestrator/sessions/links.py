@@ -28,6 +28,9 @@ class LinkKind(Enum):
     RPC = "rpc"
 
 
+SHUTTING_DOWN = "The server is shutting down."
+"""Why links are closed (1001) whose session has ended with its server."""
+
 WITHOUT_SOUND = frozenset({LinkKind.SIDEBAND, LinkKind.EVENTS})
 """Kinds of links through which nobody speaks."""
 

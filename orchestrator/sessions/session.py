@@ -40,7 +40,7 @@ from orchestrator.sessions.figures import EarlyFigures
 from orchestrator.sessions.head_start import HeadStart, Prospect
 from orchestrator.sessions.heeding import heeded, updated
 from orchestrator.sessions.idling import Idling
-from orchestrator.sessions.links import WITHOUT_SOUND, LinkKind
+from orchestrator.sessions.links import SHUTTING_DOWN, WITHOUT_SOUND, LinkKind
 from orchestrator.sessions.listening import Listener
 from orchestrator.sessions.observing import Source
 from orchestrator.sessions.outbound import Outbound
@@ -186,7 +186,7 @@ class Session:
                 self._life.on(LifeEvent.DRAIN)
                 self._until = event.until_us
                 self._calling.give_up()
-                self._close_reason = (1001, "The server is shutting down.")
+                self._close_reason = (1001, SHUTTING_DOWN)
             case EndAsked():
                 self._end(event.reason, now)
             case _:

@@ -8,7 +8,7 @@ import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
 from pathlib import Path
-from typing import NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import grpc
 from google.protobuf.message import DecodeError, Message
@@ -57,6 +57,7 @@ _HANDSHAKE_WITHIN_MS = 10_000
 _IDLE_MS = 120_000
 """Longer than proxies keep connections that they do not use (configs/nginx.conf: 1 min)."""
 _MAX_SENT_BYTES = 4 * 2**20
+_GRPC_LOGGER = "grpc._cython.cygrpc"
 _IDENTITY_ONLY = 1
 
 Request = TypeVar("Request", bound=Message)
@@ -120,6 +121,7 @@ class GrpcServer:
                 port = server.add_insecure_port(address)
         except RuntimeError as error:  # what gRPC makes of every failure to bind
             raise OSError(str(error).partition("; set GRPC_VERBOSITY")[0]) from None
+        logging.getLogger(_GRPC_LOGGER).__class__ = _Discreet
         await server.start()
         self._server = server
         log.info("listening for gRPC", extra={"address": f"{host}:{port}"})
@@ -141,6 +143,16 @@ class GrpcServer:
             log.warning("clients did not take the end of their streams", extra={"links": self._door.links})
         finally:
             await server.stop(_CALLS_END_WITHIN_S)
+
+
+class _Discreet(logging.Logger):
+    """gRPC's own logger. For each value that is no UTF-8 it is told the value, with a traceback, each time that it is
+    read: it may be a key; and thousands of lines take seconds, asked for by anybody."""
+
+    def exception(self, msg: object, *args: object, **more: Any) -> None:
+        """Says what else went wrong. (A filter would come too late to cost nothing.)"""
+        if not (isinstance(msg, str) and msg.startswith("Invalid encoding")):
+            super().exception(msg, *args, **more)
 
 
 def _read(*paths: Path) -> list[bytes]:

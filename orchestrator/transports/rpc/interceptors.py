@@ -30,6 +30,10 @@ LINKS = frozenset({"/chorale.v1.Sessions/Converse", "/chorale.v1.Sessions/Watch"
 MOST_CALLS = 64
 """That a tenant may have at one time beside its links."""
 
+MOST_PAIRS = 128
+"""Of metadata. A client that does not take up the settings of the connection may send half a million in one request,
+each of a byte, and without a key: they are counted once, and read no more."""
+
 _RETRY_AFTER_S = 1.0
 
 # gRPC's own types leave open what a behaviour takes and gives: it depends on the method.
@@ -91,9 +95,8 @@ def address_of(peer: str) -> str:
     return rest.rpartition(":")[0].strip("[]")
 
 
-def caller_of(context: Context, proxies: Proxies) -> Caller:
+def caller_of(context: Context, headers: Mapping[str, str], proxies: Proxies) -> Caller:
     """Returns who calls: the peer, or whom a known proxy names."""
-    headers = headers_of(context.invocation_metadata())
     raw = [(name.encode(), value.encode("ascii", "replace")) for name, value in headers.items()]
     return proxies.caller_of(address_of(context.peer()), Headers(raw=raw))
 
@@ -115,9 +118,10 @@ class Authenticating(grpc.aio.ServerInterceptor):
         behaviour = behaviour_of(handler)
 
         async def admitted(request: object, context: Context) -> Any:
-            with calling(caller_of(context, self._proxies)):
+            headers = headers_of(handler_call_details.invocation_metadata)
+            with calling(caller_of(context, headers, self._proxies)):
                 try:
-                    principal.set(self._admit(context))
+                    principal.set(self._admit(headers))
                 except ChoraleError as error:
                     status = status_of(error)
                 else:
@@ -126,11 +130,11 @@ class Authenticating(grpc.aio.ServerInterceptor):
 
         return replaced(handler, admitted)
 
-    def _admit(self, context: Context) -> Principal:
+    def _admit(self, headers: Mapping[str, str]) -> Principal:
         """Returns who calls. Raises `ChoraleError`. The name that the server is called by does not matter: no page can
         speak gRPC, whatever name it was given."""
         self._entrance.check_host({"host": "localhost"})
-        return self._entrance.admit(headers_of(context.invocation_metadata()))
+        return self._entrance.admit(headers)
 
 
 class Limiting(grpc.aio.ServerInterceptor):
@@ -192,19 +196,22 @@ class Telling(grpc.aio.ServerInterceptor):
     async def intercept_service(  # type: ignore[override]
         self, continuation: Continuation, handler_call_details: grpc.HandlerCallDetails
     ) -> Handler | None:
+        metadata, method = handler_call_details.invocation_metadata, handler_call_details.method
+        too_much = metadata is not None and len(metadata) > MOST_PAIRS
+        headers = {} if too_much else headers_of(metadata)
         handler: Handler | None = await continuation(handler_call_details)
         if handler is None:
             return None
-        behaviour, method = behaviour_of(handler), handler_call_details.method
+        behaviour = _refuse_metadata if too_much else behaviour_of(handler)
 
         async def told(request: object, context: Context) -> Any:
-            with self._told(method, context):
+            with self._told(method, context, headers):
                 return await carried_out(behaviour, request, context)
 
         return replaced(handler, told)
 
     @contextmanager
-    def _told(self, method: str, context: Context) -> Iterator[None]:
+    def _told(self, method: str, context: Context, headers: Mapping[str, str]) -> Iterator[None]:
         began_s, status = time.monotonic(), OK
         self._requests.began("POST", self._scheme)
         try:
@@ -229,7 +236,7 @@ class Telling(grpc.aio.ServerInterceptor):
                     scheme=self._scheme,
                     version="2",
                     error=status if http >= 500 else "",
-                    call=None if is_quiet or status == "UNAUTHENTICATED" else _call(method, status, context),
+                    call=None if is_quiet or status == "UNAUTHENTICATED" else _call(method, status, headers),
                 )
             )
             log.log(
@@ -239,12 +246,18 @@ class Telling(grpc.aio.ServerInterceptor):
                 extra={
                     "status": status,
                     "ms": round(duration_s * 1_000, 1),
-                    "client": caller_of(context, self._proxies).address or context.peer(),
+                    "client": caller_of(context, headers, self._proxies).address or context.peer(),
                 },
             )
 
 
-def _call(method: str, status: str, context: Context) -> Call:
+async def _refuse_metadata(request: object, context: Context) -> None:
+    await context.abort(
+        grpc.StatusCode.RESOURCE_EXHAUSTED, f"At most {MOST_PAIRS} pairs of metadata are taken."
+    )
+
+
+def _call(method: str, status: str, headers: Mapping[str, str]) -> Call:
     """Returns what is told as a span, of those who have a key: of the metadata nothing but whose child it is."""
-    remote = traceparent.parse(headers_of(context.invocation_metadata()).get("traceparent"))
+    remote = traceparent.parse(headers.get("traceparent"))
     return Call(system="grpc", method=method.removeprefix("/"), remote=remote, status=status)

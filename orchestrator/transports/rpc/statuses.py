@@ -14,6 +14,7 @@ from orchestrator.errors import (
     WireError,
     WorkerFailed,
 )
+from orchestrator.sessions.links import SHUTTING_DOWN
 from orchestrator.transports.entrance import KEY_WITHDRAWN
 from orchestrator.transports.outbox import TOO_MANY_TOLD, Closing
 from orchestrator.transports.pace import TOO_FAST
@@ -49,7 +50,8 @@ _TO_HTTP = {
 """As the Connect protocol has it."""
 
 _OF_CLOSE_CODE = {1000: OK, 1001: OK, 1008: "PERMISSION_DENIED", 1012: "UNAVAILABLE", 1013: "UNAVAILABLE"}
-"""1001 is the session's own end: nothing of it follows, and coming back would not help."""
+"""1001 is the session's own end: nothing of it follows, and coming back would not help. Where it ends with its server
+(`SHUTTING_DOWN`) its client was not done, and may begin anew."""
 
 
 class LinkClosed(ChoraleError):
@@ -85,6 +87,8 @@ def status_of(error: ChoraleError) -> Status:
             name, code = _OF_CLOSE_CODE.get(error.closing.code, "INTERNAL"), None
             if error.closing in (TOO_MANY_TOLD, TOO_FAST):
                 name = "RESOURCE_EXHAUSTED"
+            elif error.closing.reason == SHUTTING_DOWN:
+                name = "UNAVAILABLE"
             elif error.closing.reason == KEY_WITHDRAWN:
                 name = "UNAUTHENTICATED"
         case Refusal():

@@ -14,6 +14,7 @@ from orchestrator.errors import (
     WireError,
     WorkerFailed,
 )
+from orchestrator.sessions import links
 from orchestrator.transports.outbox import FELL_BEHIND, TOO_MANY_TOLD, Closing
 from orchestrator.transports.refusals import Refusal, ShuttingDown
 from orchestrator.transports.rpc.door import SHUTTING_DOWN
@@ -56,6 +57,7 @@ from orchestrator.transports.rpc.statuses import OK, LinkClosed, http_status, st
         (ModelMissing("asr", "x", "y"), "INTERNAL", {"chorale-code": "model_missing"}),
         (LinkClosed(FELL_BEHIND), "UNAVAILABLE", {}),
         (LinkClosed(SHUTTING_DOWN), "UNAVAILABLE", {}),
+        (LinkClosed(Closing(1001, links.SHUTTING_DOWN)), "UNAVAILABLE", {}),
         (LinkClosed(TOO_MANY_TOLD), "RESOURCE_EXHAUSTED", {}),
         (LinkClosed(Closing(1011, "broke")), "INTERNAL", {}),
     ],
