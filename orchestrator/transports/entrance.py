@@ -122,9 +122,14 @@ class Entrance:
             if counts:
                 self._failed(who)
             raise
-        allowed = self._origins if principal.origins is None else principal.origins
-        if not origins.allows(allowed, headers.get("origin"), headers.get("host")):
-            raise _page_refused()
+        self._check_own_page(principal, headers)
+        return principal
+
+    def admit_opener(self, key_id: str, headers: Mapping[str, str]) -> Principal | None:
+        """Returns who opened a session by the key of this id, for one who shows the session's secret and no key: that
+        key bounds what is done with it. None where it is worth nothing any more. Raises `Refusal` (403)."""
+        principal = self.gate.named(key_id, self._wall_us())
+        self._check_own_page(principal, headers)
         return principal
 
     def admit_new(self, headers: Mapping[str, str]) -> Principal:
@@ -197,6 +202,14 @@ class Entrance:
     ) -> ClientSecret:
         """Returns a client secret (`SecretBook.make`). Raises `Overloaded`."""
         return self.gate.secrets.make(owner, initial, lifetime_s, self._wall_us(), uses)
+
+    def _check_own_page(self, principal: Principal | None, headers: Mapping[str, str]) -> None:
+        """Raises `Refusal` (403) where this key may not be used on the page that asks."""
+        own = None if principal is None else principal.origins
+        if not origins.allows(
+            self._origins if own is None else own, headers.get("origin"), headers.get("host")
+        ):
+            raise _page_refused()
 
     def _begin(self, principal: Principal) -> None:
         if self._closed:

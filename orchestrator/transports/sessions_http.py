@@ -248,11 +248,13 @@ class SessionRoutes:
         self, request: Request, session_id: str, secret_suffices: bool = False
     ) -> tuple[SessionPort, Principal | None]:
         """Returns the session and who asks for it. Browsers' own readers send no headers: where the secret suffices no
-        key is asked for, and one that is shown has to be right all the same."""
+        key is asked for, that by which the session was opened stands in for it, and one that is shown has to be right
+        all the same."""
         headers = request.headers
         secret = rejoining.shown_secret(headers, request.query_params)
         if secret_suffices and secret and credential(headers) is None and self._entrance.gate.needs_key:
-            return self._directory.by_id(session_id, secret, None), None
+            session = self._directory.by_id(session_id, secret, None)
+            return session, self._entrance.admit_opener(self._directory.key_of(session), headers)
         principal = self._entrance.admit(headers)
         return self._directory.by_id(session_id, secret, principal.tenant), principal
 

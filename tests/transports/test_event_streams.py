@@ -153,7 +153,7 @@ def test_reader_without_headers_shows_the_secret_in_the_address() -> None:
 
 
 def test_streams_are_bounded_by_tenant_and_by_session() -> None:
-    """The tenant's third is 429; so is the ninth of a session by those who show only its secret; places come free."""
+    """The tenant's third is 429, also by the secret alone; so is the ninth of a session; places come free."""
 
     async def test(running: Running) -> None:
         house = running.house
@@ -162,9 +162,14 @@ def test_streams_are_bounded_by_tenant_and_by_session() -> None:
             async with Reader(running, session, **good) as one, Reader(running, session, **good) as two:
                 await one.until("session.created")
                 await two.until("session.created")
-                refused = await client.get(f"{SESSIONS}/{session.id}/events", headers=good)
-                assert (refused.status_code, "Retry-After" in refused.headers) == (429, True)
+                address = f"{SESSIONS}/{session.id}/events"
+                for refused in (
+                    await client.get(address, headers=good),
+                    await client.get(f"{address}?secret={session.secret}"),
+                ):
+                    assert (refused.status_code, "Retry-After" in refused.headers) == (429, True)
             await until(lambda: house.events.links == 0)
+            session, good = await opened(house, client, "sk-lab")
             readers = [
                 Reader(running, session, f"?secret={session.secret}") for _ in range(MOST_OF_A_SESSION)
             ]
