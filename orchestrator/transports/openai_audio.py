@@ -40,8 +40,8 @@ MOST_FILES_OF_A_TENANT = 16
 """Files that are on the disk at one time."""
 
 MOST_DECODERS = 8
-MOST_DECODERS_OF_A_TENANT = 4
-"""Files that are being heard at one time; others wait."""
+"""Files that are being heard at one time, of one tenant half of them (`WaitingRoom`); others wait. One may sit for
+minutes, where its key's quota is used up."""
 
 SILENT = 10
 """A piece whose loudest sample is no louder (of 32,767) is not given to a recogniser: it would invent words."""
@@ -71,7 +71,7 @@ class AudioRoutes:
 
     def __init__(self, openai: OpenAi) -> None:
         self._openai = openai
-        self._decoders = WaitingRoom(MOST_DECODERS, MOST_DECODERS_OF_A_TENANT)
+        self._decoders = WaitingRoom(MOST_DECODERS)
         self._files = Seats(MOST_FILES, MOST_FILES_OF_A_TENANT, "too many files are being heard")
 
     async def transcriptions(self, request: Request) -> Response:
