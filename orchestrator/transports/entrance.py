@@ -132,12 +132,6 @@ class Entrance:
         self._check_own_page(principal, headers)
         return principal
 
-    def admit_new(self, headers: Mapping[str, str]) -> Principal:
-        """As `admit`, for what begins something new; takes one of a client secret's uses. Raises `ShuttingDown` too."""
-        principal = self.admit(headers)
-        self._begin(principal)
-        return principal
-
     def check_again(self, principal: Principal) -> None:
         """Raises `Unauthorized` where the key by which somebody was let in has been withdrawn since."""
         if not self.gate.is_worth_something(principal, self._wall_us()):
@@ -145,9 +139,9 @@ class Entrance:
 
     @contextlib.contextmanager
     def beginning(self, principal: Principal) -> Iterator[None]:
-        """Something new begins inside, for one who was let in by `admit`. As `admit_new`; but where it does not come
-        about, a client secret's use is not lost. Raises `Unauthorized` where the key has been withdrawn since: a body
-        may come slowly."""
+        """Something new begins inside, for one who was let in by `admit`: it takes one of a client secret's uses, which
+        is not lost where it does not come about. Raises `ShuttingDown`, and `Unauthorized` where no use is left or the
+        key has been withdrawn since: a body may come slowly."""
         self.check_again(principal)
         self._begin(principal)
         try:

@@ -112,7 +112,8 @@ class EventsDoor:
 
     @property
     def refused(self) -> int:
-        """How many streams were answered with 503 or 429 since the start, for want of room."""
+        """How many streams and new sessions were answered with 503 or 429 since the start, for want of room or since
+        the server drains."""
         return self._refused
 
     def told(self) -> tuple[int, int, int]:
