@@ -5,11 +5,14 @@ import asyncio
 import httpx
 import pytest
 
+from orchestrator.flow.tenants import Allowance
+from orchestrator.scheduling.job import Tier
+from orchestrator.transports.auth import Key, KeyRing, Principal, digest_of
 from orchestrator.transports.entrance import KEY_WITHDRAWN
 from orchestrator.transports.sessions_http import MOST_OF_A_SESSION, SESSIONS
 from tests.transports.fake_sessions import FakeSession
 from tests.transports.reading_events import Parsed, parsed
-from tests.transports.running import House, Running, against, until
+from tests.transports.running import House, Running, against, build, until
 from tests.transports.test_http import error_of, with_client
 from tests.transports.test_sessions_http import keyed, opened
 
@@ -210,3 +213,28 @@ def test_streams_end_with_their_key_and_with_the_server() -> None:
             await house.events.wait_empty()
 
     against(test, keyed)
+
+
+def test_stream_that_shows_the_secret_alone_is_bound_by_the_key_of_its_session() -> None:
+    """No page but that key's own reads it, and it is one of the links that the key's tenant may have."""
+    own = "https://app.example.com"
+    ring = KeyRing(
+        [
+            Key(
+                digest_of("sk-acme"),
+                Principal("acme", Tier.GOLD, origins=(own,), allowance=Allowance(links=0)),
+            ),
+            Key(digest_of("sk-lab"), Principal("lab", Tier.SILVER, origins=("https://lab.example",))),
+        ]
+    )
+
+    async def test(house: House, client: httpx.AsyncClient) -> None:
+        session, _ = await opened(house, client)
+        address = f"{SESSIONS}/{session.id}/events?secret={session.secret}"
+        other = await client.get(address, headers={"Origin": "https://lab.example"})
+        assert (other.status_code, error_of(other)["code"]) == (403, "origin_not_allowed")
+        full = await client.get(address, headers={"Origin": own})
+        assert (full.status_code, error_of(full)["code"]) == (429, "rate_limit_exceeded")
+        assert session.links == {}
+
+    with_client(test, lambda: build(ring))

@@ -388,28 +388,3 @@ def test_frame_of_an_event_stream_is_never_more_than_a_megabyte() -> None:
     (sent,) = link._frames(LoggedEvent(json.dumps(event).encode()))
     assert sent.startswith(b"id: event_")
     assert 1_000_000 < len(sent) <= 2**20
-
-
-def test_stream_that_shows_the_secret_alone_is_bound_by_the_key_of_its_session() -> None:
-    """No page but that key's own reads it, and it is one of the links that the key's tenant may have."""
-    own = "https://app.example.com"
-    ring = KeyRing(
-        [
-            Key(
-                digest_of("sk-acme"),
-                Principal("acme", Tier.GOLD, origins=(own,), allowance=Allowance(links=0)),
-            ),
-            Key(digest_of("sk-lab"), Principal("lab", Tier.SILVER, origins=("https://lab.example",))),
-        ]
-    )
-
-    async def test(house: House, client: httpx.AsyncClient) -> None:
-        session, _ = await opened(house, client)
-        address = f"{SESSIONS}/{session.id}/events?secret={session.secret}"
-        other = await client.get(address, headers={"Origin": "https://lab.example"})
-        assert (other.status_code, error_of(other)["code"]) == (403, "origin_not_allowed")
-        full = await client.get(address, headers={"Origin": own})
-        assert (full.status_code, error_of(full)["code"]) == (429, "rate_limit_exceeded")
-        assert session.links == {}
-
-    with_client(test, lambda: build(ring))
