@@ -7,6 +7,7 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
+from functools import partial
 from pathlib import Path
 from typing import NoReturn, TypeVar
 
@@ -199,8 +200,7 @@ def _unary(call: Callable[[Request, Caller], Awaitable[Reply]], kind: type[Reque
 def _watching(service: Service) -> Callable[[AsyncIterator[bytes], Context], Awaitable[None]]:
     async def watch(requests: AsyncIterator[bytes], context: Context) -> None:
         async def work(caller: Caller) -> None:
-            request = await _request(requests, pb.WatchRequest)
-            await _write(service.watch(request, caller), context)
+            await _write(service.watch(partial(_request, requests, pb.WatchRequest), caller), context)
 
         await _answered(context, work)
 
