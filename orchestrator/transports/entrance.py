@@ -167,7 +167,9 @@ class Entrance:
 
     @contextlib.contextmanager
     def link(self, principal: Principal) -> Iterator[Inside]:
-        """A link of this principal lives inside. Raises `Overloaded` where its tenant has as many as it may."""
+        """A link of this principal lives inside. Raises `Overloaded` where its tenant has as many as it may, and
+        `Unauthorized` where the key has been withdrawn since it was let in: what it asks for may have come slowly."""
+        self.check_again(principal)
         most = principal.allowance.links
         if not self._links.take(principal.tenant, most):
             raise Overloaded(

@@ -6,7 +6,9 @@ import httpx
 
 from orchestrator.scheduling.job import Tier
 from orchestrator.transports.auth import Key, KeyRing, Principal, digest_of
-from tests.transports.running import House
+from orchestrator.transports.rpc.v1 import chorale_pb2 as pb
+from orchestrator.transports.sessions_http import SESSIONS
+from tests.transports.running import House, build
 from tests.transports.test_http import CALLS, LAB, OFFER, RING, SDP, SECRETS, error_of, keyed, with_client
 
 
@@ -43,3 +45,25 @@ def test_call_whose_key_is_withdrawn_while_its_offer_comes_is_not_opened() -> No
         assert (answer.status_code, house.calls.returned) == (401, [])
 
     with_client(test, keyed)
+
+
+def test_stream_whose_key_is_withdrawn_while_its_request_comes_is_no_link() -> None:
+    """Watch over gRPC-Web: by another key of the tenant its session lives on, so that nothing else would end it."""
+    keys = [Key(digest_of(key), Principal("lab", Tier.GOLD)) for key in ("sk-lab", "sk-stays")]
+
+    async def test(house: House, client: httpx.AsyncClient) -> None:
+        await client.post(SESSIONS, headers={"Authorization": "Bearer sk-stays"})
+        (session,) = house.directory.sessions
+        message = pb.WatchRequest(session_id=session.id, secret=session.secret).SerializeToString()
+
+        async def asked() -> AsyncIterator[bytes]:
+            yield b"\0" + len(message).to_bytes(4, "big")
+            house.entrance.gate.replace(KeyRing(keys[1:]))
+            yield message
+
+        kind = {"Content-Type": "application/grpc-web+proto"}
+        answer = await client.post("/chorale.v1.Sessions/Watch", content=asked(), headers={**kind, **LAB})
+        assert "grpc-status: 16" in answer.text.lower() or answer.headers.get("grpc-status") == "16"
+        assert session.links == {}
+
+    with_client(test, lambda: build(KeyRing(keys)))
