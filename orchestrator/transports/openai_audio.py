@@ -18,7 +18,7 @@ from orchestrator.transports.chat_answer import encode
 from orchestrator.transports.description import SENT_EVENT, TEXT, gives, shape
 from orchestrator.transports.errand import Errand
 from orchestrator.transports.media import Piece
-from orchestrator.transports.openai_door import FORM, HEAR_WITHIN_US, OpenAi, router
+from orchestrator.transports.openai_door import FORM, HEAR_WITHIN_US, OpenAi, check_again, router
 from orchestrator.transports.refusals import NO_CACHE
 from orchestrator.transports.routes import Doors
 from orchestrator.transports.seats import Seats
@@ -83,6 +83,7 @@ class AudioRoutes:
             errand.book()
             wanted, file = await asked_of(request, self._openai.limits.max_upload_bytes)
             held.callback(file.close)
+            check_again(request)
             pieces = self._heard(errand, file, wanted)
             if wanted.stream:
                 return EventStream(await attended(request, begun(_events(pieces))), held.pop_all())

@@ -217,11 +217,13 @@ class SessionRoutes:
     async def say(self, request: Request, session_id: str) -> Response:
         """Takes one client event or a list of them. Each is handled before the next; the first that is refused is
         answered, and none after it is looked at. Raises `Overloaded` where the session was sent too much before."""
-        session, _ = self._find(request, session_id)
+        session, principal = self._find(request, session_id)
         paces = self._door.paces
         paces.check(session, _now_us())  # before anything more is read
         request.scope[BODY_LIMIT] = MAX_EVENTS_BYTES
         body = await request.body()
+        if principal is not None:
+            self._entrance.check_again(principal)  # the body may have come slowly
         events = _events(body)
         paces.take(session, len(events), len(body), _now_us())
         for accepted, data in enumerate(events):

@@ -151,7 +151,9 @@ class Service:
             return self._directory.open(request, LinkKind.RPC)
 
     def _find(self, session_id: str, secret: str, caller: Caller) -> SessionPort:
-        """Raises `SessionClosed`, whatever is wrong."""
+        """Raises `SessionClosed`, whatever is wrong with what is named, and `Unauthorized` where the key has been
+        withdrawn since: a request may come slowly."""
+        self._entrance.check_again(caller.principal)
         if max(len(session_id), len(secret)) > _MAX_NAME_CHARACTERS:
             session_id = secret = ""
         return self._directory.by_id(session_id, secret, caller.principal.tenant)
