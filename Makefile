@@ -89,7 +89,7 @@ fit-consistency: $(DEV) $(MODELS)  ## fit what ships with consistency/; needs CH
 	$(BIN)/python -m benchmarks.fit_distance
 	$(BIN)/python -m benchmarks.fit_sound
 
-clients: $(DEV) $(MODELS) $(CLIENTS)  ## existing clients, unchanged, against a server; needs a package index and Node.js
+clients: $(DEV) $(MODELS) $(CLIENTS)  ## existing clients, unchanged, against a server; needs a package index and Node.js; ARGS=--help
 	$(BIN)/python -m tests.third_party.run $(ARGS)
 
 load: $(DEV) $(MODELS) $(CLIENT_VENVS)/load/.installed  ## load study with 1,000 sessions (35 min); ARGS=--quick for a look

@@ -1,7 +1,7 @@
 """From a configuration's plain dictionary to an adapter's settings, with one error that names every fault."""
 
 import types
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -50,4 +50,15 @@ def _members_fit(value: object, hint: Any) -> bool:
 
 
 def _shown(hint: Any) -> str:
-    return str(hint.__name__) if isinstance(hint, type) and get_origin(hint) is None else str(hint)
+    """Returns a type in words of a configuration file."""
+    origin = get_origin(hint)
+    if origin in (Union, types.UnionType):
+        return " or ".join(_shown(choice) for choice in get_args(hint))
+    kind = origin or hint
+    if kind is types.NoneType:
+        return "null"
+    if isinstance(kind, type) and issubclass(kind, Mapping):
+        return "a mapping"
+    if isinstance(kind, type) and issubclass(kind, Sequence) and kind is not str:
+        return "a list"
+    return str(getattr(kind, "__name__", kind))

@@ -83,6 +83,24 @@ def test_page_passes_the_audit_in_every_state_light_and_dark(
     assert faults == []
 
 
+def test_newcomer_reads_from_the_beginning_in_a_low_window(stand_in: StandIn) -> None:
+    """What is shown before anything was said does not fit, and is not scrolled to its end, as a conversation is."""
+    with chromium() as page:
+        page.devtools(
+            "Emulation.setDeviceMetricsOverride", width=780, height=420, deviceScaleFactor=1, mobile=False
+        )
+        page.open(stand_in.address)
+        page.script(
+            """const list = document.getElementById("scroll");
+            const look = () => { window.measured = [list.scrollTop, list.scrollHeight > list.clientHeight]; };
+            new ResizeObserver(look).observe(list);"""
+        )
+        page.wait_for(
+            lambda: page.script("return window.measured"), "the page's own look at its size, before"
+        )
+        assert page.script("return window.measured") == [0, True]
+
+
 def test_the_audit_finds_what_it_looks_for(stand_in: StandIn) -> None:
     """Each kind of fault, made on purpose, is found: an audit that finds nothing proves nothing."""
     with chromium() as page:

@@ -43,7 +43,7 @@ export class View {
       this.toEnd();
       this.#at("message").focus();
     });
-    new ResizeObserver(() => this.#followsEnd && this.toEnd()).observe(scroll);
+    new ResizeObserver(() => this.#follow()).observe(scroll);
   }
 
   /** `model`: `{conversation, connection, mode, isVoiceLive, isMuted, fault, latency, isHearing}`, a value per call. */
@@ -65,6 +65,13 @@ export class View {
     this.#at("latest").hidden = true;
   }
 
+  /** What a newcomer is shown has no end to be at: it stays at its beginning, however low the window. */
+  #follow() {
+    if (this.#followsEnd && this.#at("welcome").hidden) {
+      this.toEnd();
+    }
+  }
+
   /** Shows the microphone's level to assistive technology, in tenths so that it seldom changes. */
   meter(level) {
     const tenths = String(Math.round(level * 10) * 10);
@@ -80,9 +87,7 @@ export class View {
     if (before?.conversation !== model.conversation) {
       this.#drawEntries(model.conversation);
       this.#announce(before?.conversation, model.conversation);
-      if (this.#followsEnd) {
-        this.toEnd();
-      }
+      this.#follow();
     }
     if (before?.fault !== model.fault) {
       this.#drawFault(model.fault);

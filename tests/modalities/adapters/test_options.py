@@ -47,3 +47,18 @@ def test_options_of_another_type_are_refused_with_their_name(options: dict[str, 
     """A value of a wrong type, also inside a list or mapping, is refused by the name of its option."""
     with pytest.raises(UnknownAdapter, match=next(iter(options))):
         settings_from(Settings, "engine", options)
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"path": 7}, "expected str or null"),
+        ({"threads": "2"}, "expected int"),
+        ({"texts": 5}, "expected a list"),
+        ({"replies": ["a"]}, "expected a mapping"),
+    ],
+)
+def test_options_are_expected_in_words_of_a_configuration(options: dict[str, object], expected: str) -> None:
+    """A file has mappings and lists, not Python's classes of them."""
+    with pytest.raises(UnknownAdapter, match=rf"{expected}\. Options"):
+        settings_from(Settings, "engine", options)
