@@ -86,5 +86,8 @@ class QuietDirectory(Generic[S]):
     def by_id(self, session_id: str, secret: str, tenant: str | None) -> S:
         raise NotImplementedError
 
+    def key_of(self, session: SessionPort) -> str:
+        return ""
+
     def end(self, session: object, reason: str) -> None:
         """There is nothing to end."""

@@ -102,8 +102,8 @@ def _new_loop() -> asyncio.AbstractEventLoop:
 def _announce(url: str) -> None:
     """Says on standard output that the server is ready, and where.
 
-    What was made up to here stays to the end: the garbage collector is not to look through it again and again. Its full
-    rounds took 200 to 300 ms for that alone, in which no call was heard and no word was sent.
+    What was made up to here stays to the end: the garbage collector is not to look through it again and again. A full
+    round takes 200 to 300 ms for that alone, in which no call is heard and no word is sent.
     """
     gc.collect()
     gc.freeze()

@@ -252,6 +252,10 @@ class SessionDirectory(Protocol):
         wrong."""
         ...
 
+    def key_of(self, session: SessionPort) -> str:
+        """Returns the id of the key by which a session was opened, "" without one."""
+        ...
+
     def end(self, session: SessionPort, reason: str) -> None:
         """Ends a session now (hang-up); its links close. Idempotent."""
         ...

@@ -202,6 +202,9 @@ class Registry:
             raise SessionClosed("There is no such session, or its secret is another")
         return runner
 
+    def key_of(self, session: SessionPort) -> str:
+        return self._keys.get(session.id, "")
+
     def _living(self, session: SessionPort) -> SessionRunner:
         runner = self._sessions.get(session.id)
         if runner is None:

@@ -362,6 +362,7 @@ class SessionRunner:
 
     def _deliver(self, report: Report) -> None:
         """Takes a report from the dispatcher; its sound stays here, the heart sees only how much there is.
+
         More text of a reply goes straight through where nothing is before it: no task is woken for a token. While a
         call sounds it takes its turn, since a deadline may hang on how much is left to be played.
         """

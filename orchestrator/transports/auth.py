@@ -336,6 +336,12 @@ class Gate:
             raise Unauthorized("Incorrect API key.")
         return principal
 
+    def named(self, key_id: str, now_us: int) -> Principal | None:
+        """Returns whom the key of this id lets in now; None where it is worth nothing any more."""
+        if self._ring is None:
+            return LOCAL if not key_id else None
+        return self._ring.named(key_id, now_us) if key_id else None
+
     def is_worth_something(self, principal: Principal, now_us: int) -> bool:
         """Says whether the key by which somebody was let in still stands for the same tenant."""
         if self._ring is None or not principal.key_id:
@@ -356,7 +362,7 @@ class Gate:
     def _holder(self, presented: str, now_us: int) -> Principal | None:
         """Returns whom a secret stands for: its key as it is now."""
         claims = self.secrets.find(presented, now_us)
-        maker = None if claims is None else self._maker(claims.key_id, now_us)
+        maker = None if claims is None else self.named(claims.key_id, now_us)
         if claims is None or maker is None:
             return None
         try:
@@ -366,11 +372,6 @@ class Gate:
         return replace(
             maker, initial=initial, temporary=True, secret_id=claims.nonce if claims.uses else None
         )
-
-    def _maker(self, key_id: str, now_us: int) -> Principal | None:
-        if self._ring is None:
-            return LOCAL if not key_id else None
-        return self._ring.named(key_id, now_us) if key_id else None
 
 
 def offered_subprotocols(headers: Mapping[str, str]) -> list[str]:

@@ -122,15 +122,14 @@ class Entrance:
             if counts:
                 self._failed(who)
             raise
-        allowed = self._origins if principal.origins is None else principal.origins
-        if not origins.allows(allowed, headers.get("origin"), headers.get("host")):
-            raise _page_refused()
+        self._check_own_page(principal, headers)
         return principal
 
-    def admit_new(self, headers: Mapping[str, str]) -> Principal:
-        """As `admit`, for what begins something new; takes one of a client secret's uses. Raises `ShuttingDown` too."""
-        principal = self.admit(headers)
-        self._begin(principal)
+    def admit_opener(self, key_id: str, headers: Mapping[str, str]) -> Principal | None:
+        """Returns who opened a session by the key of this id, for one who shows the session's secret and no key: that
+        key bounds what is done with it. None where it is worth nothing any more. Raises `Refusal` (403)."""
+        principal = self.gate.named(key_id, self._wall_us())
+        self._check_own_page(principal, headers)
         return principal
 
     def check_again(self, principal: Principal) -> None:
@@ -140,9 +139,9 @@ class Entrance:
 
     @contextlib.contextmanager
     def beginning(self, principal: Principal) -> Iterator[None]:
-        """Something new begins inside, for one who was let in by `admit`. As `admit_new`; but where it does not come
-        about, a client secret's use is not lost. Raises `Unauthorized` where the key has been withdrawn since: a body
-        may come slowly."""
+        """Something new begins inside, for one who was let in by `admit`: it takes one of a client secret's uses, which
+        is not lost where it does not come about. Raises `ShuttingDown`, and `Unauthorized` where no use is left or the
+        key has been withdrawn since: a body may come slowly."""
         self.check_again(principal)
         self._begin(principal)
         try:
@@ -168,7 +167,9 @@ class Entrance:
 
     @contextlib.contextmanager
     def link(self, principal: Principal) -> Iterator[Inside]:
-        """A link of this principal lives inside. Raises `Overloaded` where its tenant has as many as it may."""
+        """A link of this principal lives inside. Raises `Overloaded` where its tenant has as many as it may, and
+        `Unauthorized` where the key has been withdrawn since it was let in: what it asks for may have come slowly."""
+        self.check_again(principal)
         most = principal.allowance.links
         if not self._links.take(principal.tenant, most):
             raise Overloaded(
@@ -197,6 +198,14 @@ class Entrance:
     ) -> ClientSecret:
         """Returns a client secret (`SecretBook.make`). Raises `Overloaded`."""
         return self.gate.secrets.make(owner, initial, lifetime_s, self._wall_us(), uses)
+
+    def _check_own_page(self, principal: Principal | None, headers: Mapping[str, str]) -> None:
+        """Raises `Refusal` (403) where this key may not be used on the page that asks."""
+        own = None if principal is None else principal.origins
+        if not origins.allows(
+            self._origins if own is None else own, headers.get("origin"), headers.get("host")
+        ):
+            raise _page_refused()
 
     def _begin(self, principal: Principal) -> None:
         if self._closed:

@@ -18,7 +18,7 @@ from orchestrator.transports.chat_answer import encode
 from orchestrator.transports.description import SENT_EVENT, TEXT, gives, shape
 from orchestrator.transports.errand import Errand
 from orchestrator.transports.media import Piece
-from orchestrator.transports.openai_door import FORM, HEAR_WITHIN_US, OpenAi, router
+from orchestrator.transports.openai_door import FORM, HEAR_WITHIN_US, OpenAi, check_again, router
 from orchestrator.transports.refusals import NO_CACHE
 from orchestrator.transports.routes import Doors
 from orchestrator.transports.seats import Seats
@@ -40,8 +40,8 @@ MOST_FILES_OF_A_TENANT = 16
 """Files that are on the disk at one time."""
 
 MOST_DECODERS = 8
-MOST_DECODERS_OF_A_TENANT = 4
-"""Files that are being heard at one time; others wait."""
+"""Files that are being heard at one time, of one tenant half of them (`WaitingRoom`); others wait. One may sit for
+minutes, where its key's quota is used up."""
 
 SILENT = 10
 """A piece whose loudest sample is no louder (of 32,767) is not given to a recogniser: it would invent words."""
@@ -71,7 +71,7 @@ class AudioRoutes:
 
     def __init__(self, openai: OpenAi) -> None:
         self._openai = openai
-        self._decoders = WaitingRoom(MOST_DECODERS, MOST_DECODERS_OF_A_TENANT)
+        self._decoders = WaitingRoom(MOST_DECODERS)
         self._files = Seats(MOST_FILES, MOST_FILES_OF_A_TENANT, "too many files are being heard")
 
     async def transcriptions(self, request: Request) -> Response:
@@ -83,6 +83,7 @@ class AudioRoutes:
             errand.book()
             wanted, file = await asked_of(request, self._openai.limits.max_upload_bytes)
             held.callback(file.close)
+            check_again(request)
             pieces = self._heard(errand, file, wanted)
             if wanted.stream:
                 return EventStream(await attended(request, begun(_events(pieces))), held.pop_all())

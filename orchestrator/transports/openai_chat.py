@@ -173,6 +173,8 @@ def _check(asked: ChatRequest) -> None:
                 "logit_bias": "Token numbers mean something else to every model.",
             }
             raise unsupported(name, hint.get(name, "Replies are text, one for each request."))
+    if asked.stream_options is not None and not asked.stream:
+        raise WireError("invalid_value", "'stream_options' is for streams: set 'stream'.", "stream_options")
 
 
 def unsupported(param: str, hint: str) -> WireError:

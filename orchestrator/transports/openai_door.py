@@ -156,9 +156,17 @@ async def _admitted(
     if sent != kind and request.method == "POST":
         raise Refusal(415, "unsupported_media_type", f"Send the body as {kind}.")
     request.scope[BODY_LIMIT] = body_bytes
+    request.state.check_again = partial(entrance.check_again, principal)
     if sent == JSON:
         check_values(await request.body())
+        check_again(request)
     return await handle(request)
+
+
+def check_again(request: Request) -> None:
+    """Raises `Unauthorized` where the key has been withdrawn since the request began: its body may have come slowly."""
+    check: Callable[[], None] = request.state.check_again
+    check()
 
 
 def _marks(request: Request, name: str, began_s: float) -> dict[str, str]:

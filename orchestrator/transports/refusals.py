@@ -17,6 +17,9 @@ from orchestrator.errors import (
 
 NO_CACHE = {"Cache-Control": "no-store"}
 
+WORKER_BACK_S = 5.0
+"""What failed is started again (`workers`): after so long it is worth another try."""
+
 
 class Refusal(ChoraleError):
     """A request that is answered with an HTTP status of its own."""
@@ -77,7 +80,8 @@ def refuse(error: ChoraleError) -> JSONResponse:
         case DeadlineExceeded():
             return error_response(504, str(error), error.code)
         case WorkerFailed():
-            return error_response(503, str(error), error.code)
+            wait = str(round(WORKER_BACK_S))
+            return error_response(503, str(error), error.code, headers={"Retry-After": wait})
         case _:
             return error_response(500, str(error), error.code)
 

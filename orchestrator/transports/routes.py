@@ -206,18 +206,18 @@ class Routes:
         entrance = self._doors.entrance
         principal = entrance.admit(request.headers)
         back = self._back(request, principal.tenant)
-        if back is None and entrance.is_closed:
-            raise ShuttingDown
-        offer, session = await _read_offer(request)
-        initial = partial.overlay(principal.initial, session)
-        model = partial.model(request.query_params.get("model"))
-        asked = principal.request(model, initial, request.headers.get("traceparent"))
-        with logs.bind(tenant=principal.tenant):
+        with logs.bind(tenant=principal.tenant), entrance.telling(principal.tenant, "call"):
+            if back is None and entrance.is_closed:
+                raise ShuttingDown  # before anything is read
+            offer, session = await _read_offer(request)
+            initial = partial.overlay(principal.initial, session)
+            model = partial.model(request.query_params.get("model"))
+            asked = principal.request(model, initial, request.headers.get("traceparent"))
             if back is not None:
                 entrance.check_again(principal)
                 call_id, answer = await self._doors.calls.answer(offer, asked, back)
             else:
-                with entrance.telling(principal.tenant, "call"), entrance.beginning(principal):
+                with entrance.beginning(principal):
                     call_id, answer = await self._doors.calls.answer(offer, asked)
         headers = {"Location": f"{CALLS}/{call_id}", **NO_CACHE}
         if back is None and (opened := self._doors.calls.session_of(call_id)) is not None:

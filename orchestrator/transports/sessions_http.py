@@ -112,7 +112,8 @@ class EventsDoor:
 
     @property
     def refused(self) -> int:
-        """How many streams were answered with 503 or 429 since the start, for want of room."""
+        """How many streams and new sessions were answered with 503 or 429 since the start, for want of room or since
+        the server drains."""
         return self._refused
 
     def told(self) -> tuple[int, int, int]:
@@ -216,11 +217,13 @@ class SessionRoutes:
     async def say(self, request: Request, session_id: str) -> Response:
         """Takes one client event or a list of them. Each is handled before the next; the first that is refused is
         answered, and none after it is looked at. Raises `Overloaded` where the session was sent too much before."""
-        session, _ = self._find(request, session_id)
+        session, principal = self._find(request, session_id)
         paces = self._door.paces
         paces.check(session, _now_us())  # before anything more is read
         request.scope[BODY_LIMIT] = MAX_EVENTS_BYTES
         body = await request.body()
+        if principal is not None:
+            self._entrance.check_again(principal)  # the body may have come slowly
         events = _events(body)
         paces.take(session, len(events), len(body), _now_us())
         for accepted, data in enumerate(events):
@@ -248,11 +251,13 @@ class SessionRoutes:
         self, request: Request, session_id: str, secret_suffices: bool = False
     ) -> tuple[SessionPort, Principal | None]:
         """Returns the session and who asks for it. Browsers' own readers send no headers: where the secret suffices no
-        key is asked for, and one that is shown has to be right all the same."""
+        key is asked for, that by which the session was opened stands in for it, and one that is shown has to be right
+        all the same."""
         headers = request.headers
         secret = rejoining.shown_secret(headers, request.query_params)
         if secret_suffices and secret and credential(headers) is None and self._entrance.gate.needs_key:
-            return self._directory.by_id(session_id, secret, None), None
+            session = self._directory.by_id(session_id, secret, None)
+            return session, self._entrance.admit_opener(self._directory.key_of(session), headers)
         principal = self._entrance.admit(headers)
         return self._directory.by_id(session_id, secret, principal.tenant), principal
 

@@ -205,10 +205,12 @@ def test_logs_hold_no_secret(tmp_path: Path) -> None:
         async with front.client("127.0.0.5", **key, referer=f"https://x/?secret={MARK}") as client:
             await client.get(f"/v1/sessions/{session.id}/events?secret={MARK}")
             await client.get(f"http://localhost:{front.plain_port}/v1/realtime{query}")
+            for mark in ("%3F", "%253F", "%26"):
+                await client.get(httpx.URL(front.url, raw_path=f"/v1/y{mark}secret={MARK}".encode()))
             assert (await announced(front, f"/v1/x{query}")).startswith(b"HTTP/1.1 413 ")
         async with front.connect("?model=m"), front.connect("?model=m"), front.client(**key) as client:
             assert (await client.get(f"/v1/x{query}")).status_code == 429
-        wanted = {("/v1/x", "413"), ("/v1/x", "429"), ("/v1/realtime", "308")}
+        wanted = {("/v1/x", "413"), ("/v1/x", "429"), ("/v1/realtime", "308"), ("/v1/y", "404")}
         await until(lambda: wanted <= {(one["path"], one["status"]) for one in front.accesses()})
         assert MARK not in front.written()
 

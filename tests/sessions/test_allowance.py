@@ -62,6 +62,19 @@ def test_registry_gives_a_tenants_place_back_on_every_path() -> None:
     in_house(test, max_sessions=3)
 
 
+def test_registry_knows_by_which_key_a_session_was_opened() -> None:
+    """ "" where it was opened without one, and where it is there no more."""
+
+    async def test(house: House) -> None:
+        one, keyless = (house.registry.open(ask, LinkKind.WEBSOCKET) for ask in (TWO, ASK))
+        assert [house.registry.key_of(session) for session in (one, keyless)] == ["key1", ""]
+        house.registry.end(one, "bye")
+        await asyncio.sleep(1)
+        assert house.registry.key_of(one) == ""
+
+    in_house(test)
+
+
 def test_registry_ends_the_sessions_of_a_withdrawn_key() -> None:
     """With all their links, closed as of one who may not be here; those of other keys go on."""
 

@@ -191,6 +191,10 @@ class FakeDirectory:
                 return session
         raise SessionClosed("There is no such session.")
 
+    def key_of(self, session: SessionPort) -> str:
+        assert isinstance(session, FakeSession)
+        return session.request.key_id
+
     def end(self, session: object, reason: str) -> None:
         assert isinstance(session, FakeSession)
         session.ended = session.ended or reason

@@ -8,13 +8,16 @@ import httpx
 import pytest
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from orchestrator.flow.tenants import Allowance
+from orchestrator.scheduling.job import Tier
 from orchestrator.sessions.links import LoggedEvent
 from orchestrator.transports import bounded_requests, sse_link
+from orchestrator.transports.auth import Key, KeyRing, Principal, digest_of
 from orchestrator.transports.entrance import KEY_WITHDRAWN
 from orchestrator.transports.sessions_http import MOST_OF_A_SESSION, SESSIONS
 from tests.transports.fake_sessions import FakeSession
 from tests.transports.reading_events import Parsed, parsed
-from tests.transports.running import House, Running, against, until
+from tests.transports.running import House, Running, against, build, until
 from tests.transports.test_http import error_of, with_client
 from tests.transports.test_sessions_http import keyed, opened
 
@@ -158,7 +161,7 @@ def test_reader_without_headers_shows_the_secret_in_the_address() -> None:
 
 
 def test_streams_are_bounded_by_tenant_and_by_session() -> None:
-    """The tenant's third is 429; so is the ninth of a session by those who show only its secret; places come free."""
+    """The tenant's third is 429, also by the secret alone; so is the ninth of a session; places come free."""
 
     async def test(running: Running) -> None:
         house = running.house
@@ -167,9 +170,14 @@ def test_streams_are_bounded_by_tenant_and_by_session() -> None:
             async with Reader(running, session, **good) as one, Reader(running, session, **good) as two:
                 await one.until("session.created")
                 await two.until("session.created")
-                refused = await client.get(f"{SESSIONS}/{session.id}/events", headers=good)
-                assert (refused.status_code, "Retry-After" in refused.headers) == (429, True)
+                address = f"{SESSIONS}/{session.id}/events"
+                for refused in (
+                    await client.get(address, headers=good),
+                    await client.get(f"{address}?secret={session.secret}"),
+                ):
+                    assert (refused.status_code, "Retry-After" in refused.headers) == (429, True)
             await until(lambda: house.events.links == 0)
+            session, good = await opened(house, client, "sk-lab")
             readers = [
                 Reader(running, session, f"?secret={session.secret}") for _ in range(MOST_OF_A_SESSION)
             ]
@@ -245,3 +253,28 @@ def test_stream_whose_reader_does_not_take_what_was_sent_ends_in_time(
     with caplog.at_level(logging.ERROR):
         against(test, keyed)
     assert not caplog.records
+
+
+def test_stream_that_shows_the_secret_alone_is_bound_by_the_key_of_its_session() -> None:
+    """No page but that key's own reads it, and it is one of the links that the key's tenant may have."""
+    own = "https://app.example.com"
+    ring = KeyRing(
+        [
+            Key(
+                digest_of("sk-acme"),
+                Principal("acme", Tier.GOLD, origins=(own,), allowance=Allowance(links=0)),
+            ),
+            Key(digest_of("sk-lab"), Principal("lab", Tier.SILVER, origins=("https://lab.example",))),
+        ]
+    )
+
+    async def test(house: House, client: httpx.AsyncClient) -> None:
+        session, _ = await opened(house, client)
+        address = f"{SESSIONS}/{session.id}/events?secret={session.secret}"
+        other = await client.get(address, headers={"Origin": "https://lab.example"})
+        assert (other.status_code, error_of(other)["code"]) == (403, "origin_not_allowed")
+        full = await client.get(address, headers={"Origin": own})
+        assert (full.status_code, error_of(full)["code"]) == (429, "rate_limit_exceeded")
+        assert session.links == {}
+
+    with_client(test, lambda: build(ring))

@@ -110,6 +110,8 @@ def test_chat_that_asks_for_what_is_not_here_is_refused_by_name(fields: dict[str
     [
         {"n": 1, "logprobs": False, "top_logprobs": 0, "modalities": ["text"], "logit_bias": {}},
         {"response_format": {"type": "text"}, "top_p": 0.9, "user": "me", "unheard_of": [1]},
+        {"stream": False, "stream_options": None},
+        {"stream": True, "stream_options": {"include_usage": False}},
     ],
 )
 def test_chat_that_says_the_usual_is_taken(fields: dict[str, Any]) -> None:
@@ -176,6 +178,8 @@ def test_chat_with_images_that_cannot_be_shown_names_them(
         ({"tools": [WEATHER], "tool_choice": {"function": {"name": "other"}}}, "tool_choice"),
         ({"stop": [""]}, "stop"),
         ({"stop": "x" * (LONGEST_STOP + 1)}, "stop"),
+        ({"stream_options": {"include_usage": True}}, "stream_options"),
+        ({"stream": False, "stream_options": {}}, "stream_options"),
     ],
 )
 def test_chat_that_makes_no_sense_names_the_field(fields: dict[str, Any], param: str) -> None:

@@ -43,6 +43,14 @@ async def new_call(house: House, client: httpx.AsyncClient) -> None:
     assert (await client.post(CALLS, content=OFFER, headers={**BEARER, **SDP})).status_code == 503
 
 
+async def returning_call(house: House, client: httpx.AsyncClient) -> None:
+    await client.post(SESSIONS, headers=BEARER)
+    session = house.directory.sessions[-1]
+    house.calls.error = Overloaded("too many calls", 1.0)
+    back = f"{CALLS}?session_id={session.id}&secret={session.secret}"
+    assert (await client.post(back, content=OFFER, headers={**BEARER, **SDP})).status_code == 503
+
+
 async def new_secret(_: House, client: httpx.AsyncClient) -> None:
     asked = {"session": {"type": "realtime"}, "chorale": {"uses": 1}}
     assert (await client.post(SECRETS, json=asked, headers=BEARER)).status_code == 429
@@ -61,16 +69,33 @@ async def new_stream(house: House, client: httpx.AsyncClient) -> None:
 
 @pytest.mark.parametrize(
     ("ask", "kind"),
-    [(new_session, "session"), (new_call, "call"), (new_secret, "secret"), (new_stream, "link")],
+    [
+        (new_session, "session"),
+        (new_call, "call"),
+        (returning_call, "call"),
+        (new_secret, "secret"),
+        (new_stream, "link"),
+    ],
 )
 def test_request_that_finds_no_room_is_told_of(
     ask: Callable[[House, httpx.AsyncClient], Awaitable[None]],
     kind: str,
     told: Callable[[], list[tuple[str, str, str]]],
 ) -> None:
-    """A session, a call, a client secret and a stream of events."""
+    """A session, a call, one that comes back, a client secret and a stream of events."""
     with_client(ask, lambda: build(RING, max_secrets=1))
     assert told() == [("acme", kind, "rate_limit_exceeded")]
+
+
+def test_call_of_a_server_that_ends_is_told_of(told: Callable[[], list[tuple[str, str, str]]]) -> None:
+    """Though it is refused before its offer is read."""
+
+    async def test(house: House, client: httpx.AsyncClient) -> None:
+        house.entrance.close()
+        assert (await client.post(CALLS, content=OFFER, headers={**BEARER, **SDP})).status_code == 503
+
+    with_client(test, lambda: build(RING))
+    assert told() == [("acme", "call", "server_shutting_down")]
 
 
 def test_rpc_that_finds_no_room_is_told_of(told: Callable[[], list[tuple[str, str, str]]]) -> None:

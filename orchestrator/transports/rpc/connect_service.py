@@ -167,7 +167,10 @@ def _unary(
 
 def _watching(service: Service) -> Callable[[pb.WatchRequest, Context], AsyncIterator[pb.ServerMessage]]:
     def watch(request: pb.WatchRequest, ctx: Context) -> AsyncIterator[pb.ServerMessage]:
-        return _streamed(service.watch(request, _caller(ctx)), ctx)
+        async def asked() -> pb.WatchRequest:
+            return request
+
+        return _streamed(service.watch(asked, _caller(ctx)), ctx)
 
     return watch
 

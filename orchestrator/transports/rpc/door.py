@@ -90,7 +90,8 @@ class RpcDoor:
 
     @property
     def refused(self) -> int:
-        """How many streams did not come about since the start, for want of room or since the server drains."""
+        """How many streams, sessions and other calls did not come about since the start, for want of room or since the
+        server drains."""
         return self._refused
 
     def count_refused(self) -> None:

@@ -7,8 +7,9 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
+from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import NoReturn, TypeVar
 
 import grpc
 from google.protobuf.message import DecodeError, Message
@@ -121,7 +122,7 @@ class GrpcServer:
                 port = server.add_insecure_port(address)
         except RuntimeError as error:  # what gRPC makes of every failure to bind
             raise OSError(str(error).partition("; set GRPC_VERBOSITY")[0]) from None
-        logging.getLogger(_GRPC_LOGGER).__class__ = _Discreet
+        logging.getLogger(_GRPC_LOGGER).addFilter(_discreet)
         await server.start()
         self._server = server
         log.info("listening for gRPC", extra={"address": f"{host}:{port}"})
@@ -145,14 +146,10 @@ class GrpcServer:
             await server.stop(_CALLS_END_WITHIN_S)
 
 
-class _Discreet(logging.Logger):
-    """gRPC's own logger. For each value that is no UTF-8 it is told the value, with a traceback, each time that it is
-    read: it may be a key; and thousands of lines take seconds, asked for by anybody."""
-
-    def exception(self, msg: object, *args: object, **more: Any) -> None:
-        """Says what else went wrong. (A filter would come too late to cost nothing.)"""
-        if not (isinstance(msg, str) and msg.startswith("Invalid encoding")):
-            super().exception(msg, *args, **more)
+def _discreet(record: logging.LogRecord) -> bool:
+    """Of each value of metadata that is no UTF-8 gRPC's logger is told, with a traceback, each time that it is read: it
+    may be a key; and thousands of lines, asked for by anybody, take seconds."""
+    return not str(record.msg).startswith("Invalid encoding")
 
 
 def _read(*paths: Path) -> list[bytes]:
@@ -211,8 +208,7 @@ def _unary(call: Callable[[Request, Caller], Awaitable[Reply]], kind: type[Reque
 def _watching(service: Service) -> Callable[[AsyncIterator[bytes], Context], Awaitable[None]]:
     async def watch(requests: AsyncIterator[bytes], context: Context) -> None:
         async def work(caller: Caller) -> None:
-            request = await _request(requests, pb.WatchRequest)
-            await _write(service.watch(request, caller), context)
+            await _write(service.watch(partial(_request, requests, pb.WatchRequest), caller), context)
 
         await _answered(context, work)
 

@@ -138,9 +138,9 @@ class Authenticating(grpc.aio.ServerInterceptor):
 
 
 class Limiting(grpc.aio.ServerInterceptor):
-    """Holds back who asks for more than there is room for, before anything of a request is read: streams over the
-    door's bound, and of one tenant more than `MOST_CALLS` other calls at one time. What flows inside of a stream is
-    held back by whoever reads it (`service`)."""
+    """Holds back who asks for more than there is room for, before anything of a request is read: of one tenant more
+    than `MOST_CALLS` calls at one time beside its links. Those have bounds of their own, and so has what flows inside
+    of them (`service`)."""
 
     def __init__(self, door: RpcDoor, entrance: Entrance) -> None:
         self._door = door
@@ -152,7 +152,7 @@ class Limiting(grpc.aio.ServerInterceptor):
     ) -> Handler | None:
         handler: Handler | None = await continuation(handler_call_details)
         method = handler_call_details.method
-        if handler is None or method.startswith(HEALTH):
+        if handler is None or method in LINKS or method.startswith(HEALTH):
             return handler
         behaviour = behaviour_of(handler)
 
@@ -160,13 +160,8 @@ class Limiting(grpc.aio.ServerInterceptor):
             tenant = principal.get().tenant
             try:
                 with ExitStack() as place:
-                    with self._entrance.telling(
-                        tenant, "link" if method in LINKS else "request", self._door.count_refused
-                    ):
-                        if method in LINKS:
-                            self._door.check_room()
-                        else:
-                            place.enter_context(self._place(tenant))
+                    with self._entrance.telling(tenant, "request", self._door.count_refused):
+                        place.enter_context(self._place(tenant))
                     return await carried_out(behaviour, request, context)
             except Overloaded as error:
                 status = status_of(error)

@@ -5,7 +5,7 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import ExitStack, aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import msgspec
@@ -61,11 +61,13 @@ class Caller:
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """The session that a stream belongs to, and from where it reads on. `opened`: it was made for this stream."""
+    """The session that a stream belongs to, and from where it reads on. `opened`: it was made for this stream.
+    `with_speech`: the stream brings the sound of replies."""
 
     session: SessionPort
     after: int | None
     opened: bool = False
+    with_speech: bool = True
 
 
 class Service:
@@ -84,15 +86,18 @@ class Service:
         async def begin() -> Joined:
             return self._begun(await only_one(requests), caller)
 
-        return self._linked(begin, True, caller, requests)
+        return self._linked(begin, caller, requests)
 
-    def watch(self, request: pb.WatchRequest, caller: Caller) -> AsyncGenerator[pb.ServerMessage, None]:
-        """Returns the stream of what a session sends."""
+    def watch(
+        self, ask: Callable[[], Awaitable[pb.WatchRequest]], caller: Caller
+    ) -> AsyncGenerator[pb.ServerMessage, None]:
+        """Returns the stream of what a session sends; `ask` waits for what is asked, once there is a place for it."""
 
         async def begin() -> Joined:
-            return self._joined(request, caller)
+            request = await ask()
+            return replace(self._joined(request, caller), with_speech=request.speech)
 
-        return self._linked(begin, request.speech, caller)
+        return self._linked(begin, caller)
 
     async def create(self, request: pb.CreateRequest, caller: Caller) -> pb.SessionOpened:
         """Opens a session that waits for its links as long as one that has lost them."""
@@ -146,7 +151,9 @@ class Service:
             return self._directory.open(request, LinkKind.RPC)
 
     def _find(self, session_id: str, secret: str, caller: Caller) -> SessionPort:
-        """Raises `SessionClosed`, whatever is wrong."""
+        """Raises `SessionClosed`, whatever is wrong with what is named, and `Unauthorized` where the key has been
+        withdrawn since: a request may come slowly."""
+        self._entrance.check_again(caller.principal)
         if max(len(session_id), len(secret)) > _MAX_NAME_CHARACTERS:
             session_id = secret = ""
         return self._directory.by_id(session_id, secret, caller.principal.tenant)
@@ -154,7 +161,6 @@ class Service:
     async def _linked(
         self,
         begin: Callable[[], Awaitable[Joined]],
-        with_speech: bool,
         caller: Caller,
         requests: AsyncIterator[pb.ClientMessage] | None = None,
     ) -> AsyncGenerator[pb.ServerMessage, None]:
@@ -168,7 +174,7 @@ class Service:
                 if inside.is_withdrawn:
                     raise Unauthorized(KEY_WITHDRAWN)
                 session = joined.session
-                link = RpcLink(session, with_speech, caller.cut, caller.in_json)
+                link = RpcLink(session, joined.with_speech, caller.cut, caller.in_json)
                 inside.close = link.close
                 place.enter_context(self._door.holding(link))
             reading: asyncio.Task[None] | None = None

@@ -18,7 +18,7 @@ from orchestrator.sessions.links import SHUTTING_DOWN
 from orchestrator.transports.entrance import KEY_WITHDRAWN
 from orchestrator.transports.outbox import TOO_MANY_TOLD, Closing
 from orchestrator.transports.pace import TOO_FAST
-from orchestrator.transports.refusals import Refusal
+from orchestrator.transports.refusals import WORKER_BACK_S, Refusal
 
 OK = "OK"
 
@@ -106,7 +106,7 @@ def status_of(error: ChoraleError) -> Status:
         case DeadlineExceeded():
             name = "DEADLINE_EXCEEDED"
         case WorkerFailed():
-            name = "UNAVAILABLE"
+            name, wait_ms = "UNAVAILABLE", round(WORKER_BACK_S * 1_000)
         case _:
             name = "INTERNAL"
     told = {"chorale-code": code, "chorale-param": param}

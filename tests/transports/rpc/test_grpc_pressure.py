@@ -262,6 +262,23 @@ def test_streams_that_say_nothing_take_no_place_of_other_calls() -> None:
     against(test, lambda: build(max_links=2))
 
 
+def test_watchers_that_ask_for_nothing_count_as_links() -> None:
+    """Before their request has come too: one link too many is refused, and short calls go on beside them."""
+
+    async def test(running: Running) -> None:
+        watch: Any = running.channel.stream_stream("/chorale.v1.Sessions/Watch")
+        silent = [watch() for _ in range(2)]
+        await until(lambda: running.house.entrance.links == 2)
+        async with running.converse() as third:
+            assert (await refused(third.call.read()))[0] == "RESOURCE_EXHAUSTED"
+        await running.create()
+        for call in silent:
+            call.cancel()
+        await until(lambda: running.house.entrance.links == 0)
+
+    against(test, lambda: build(max_links=2))
+
+
 def test_client_that_makes_more_errors_than_it_reads_is_sent_away() -> None:
     """Unread answers are bounded: the call ends RESOURCE_EXHAUSTED, the session lives."""
 

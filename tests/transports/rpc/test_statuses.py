@@ -37,7 +37,11 @@ from orchestrator.transports.rpc.statuses import OK, LinkClosed, http_status, st
             {"chorale-code": "rate_limit_exceeded", "retry-after-ms": "1500"},
         ),
         (DeadlineExceeded("late"), "DEADLINE_EXCEEDED", {"chorale-code": "deadline_exceeded"}),
-        (WorkerFailed("asr", "broke"), "UNAVAILABLE", {"chorale-code": "worker_failed"}),
+        (
+            WorkerFailed("asr", "broke"),
+            "UNAVAILABLE",
+            {"chorale-code": "worker_failed", "retry-after-ms": "5000"},
+        ),
         (
             Refusal(403, "origin_not_allowed", "no"),
             "PERMISSION_DENIED",
