@@ -5,8 +5,10 @@ import shutil
 from collections import Counter
 from pathlib import Path
 
+import httpx
 import pytest
 from hypothesis import HealthCheck, settings
+from websockets.asyncio.client import connect
 
 # Deadlines of single examples would be timed asserts. In CI the examples are the same in every run.
 settings.register_profile("default", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -15,6 +17,13 @@ settings.load_profile("ci" if os.environ.get("CI") else "default")
 
 # Models come from installed packages: a test that would reach for a hub is to fail at once.
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
+
+# Clients that are told nothing else wait 5 and 10 s for a server. In a test it shares a busy machine with them, and who
+# hangs is found out by the test's own bound.
+CLIENT_PATIENCE_S = 60.0
+for _part in ("connect", "read", "write", "pool"):
+    setattr(httpx._config.DEFAULT_TIMEOUT_CONFIG, _part, CLIENT_PATIENCE_S)
+(connect.__init__.__kwdefaults__ or {})["open_timeout"] = CLIENT_PATIENCE_S
 
 SPEECH_DATA = "CHORALE_SPEECH_DATA"
 CONSISTENCY_DATA = "CHORALE_CONSISTENCY_DATA"

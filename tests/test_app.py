@@ -38,7 +38,7 @@ def running(
     test: Callable[[Application, int], Awaitable[None]],
     environment: dict[str, str] | None = None,
     on_ready: Callable[[str], None] = lambda _: None,
-    within_s: float = 60,
+    within_s: float = 180,
 ) -> None:
     """Runs `test` beside a server; the server then stops in good order and leaves no task behind."""
 

@@ -27,7 +27,7 @@ async def say(link: ClientConnection, type: str, **fields: Any) -> None:
 
 async def until(link: ClientConnection, *types: str) -> dict[str, Any]:
     """The next event of one of these types."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(120):
         while True:
             event: dict[str, Any] = json.loads(await link.recv())
             if event["type"] in types:

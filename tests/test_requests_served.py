@@ -28,7 +28,7 @@ def stopping(
     async def main() -> None:
         port = free_port()
         application = Application(load(None, {**SCRIPTED, **environment}, {"server.port": port}))
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(120):
             serving = asyncio.create_task(application.run())
             async with await client(port) as asking:
                 await test(application, asking)

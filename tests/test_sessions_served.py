@@ -114,7 +114,7 @@ def test_server_that_stops_ends_its_streams() -> None:
                         application.stop()
                     kinds.append(event["type"])
         assert kinds[0] == "session.created"
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(120):
             await serving
         assert asyncio.all_tasks() == {asyncio.current_task()}
 

@@ -11,7 +11,7 @@ from fastapi import FastAPI, Request
 from pydantic import BaseModel, Field
 from python_multipart.multipart import parse_options_header
 from starlette.datastructures import FormData, Headers, UploadFile
-from starlette.formparsers import MultiPartException, MultiPartParser
+from starlette.formparsers import MultiPartException
 from starlette.responses import JSONResponse, Response
 
 from orchestrator import ids
@@ -36,6 +36,7 @@ from orchestrator.transports.description import (
     takes,
 )
 from orchestrator.transports.entrance import Entrance
+from orchestrator.transports.form_parts import FormParts
 from orchestrator.transports.known_first import known_first
 from orchestrator.transports.openai_door import OpenAi
 from orchestrator.transports.proxies import Proxies
@@ -350,7 +351,7 @@ async def _read_form(request: Request) -> FormData:
     _, options = parse_options_header(request.headers["content-type"])
     boundary = options.get(b"boundary", b"").decode("latin-1")
     kind = f'multipart/form-data; boundary="{boundary}"' if boundary else "multipart/form-data"
-    parser = MultiPartParser(
+    parser = FormParts(
         Headers({"content-type": kind}),
         _chunks(request),
         max_files=2,

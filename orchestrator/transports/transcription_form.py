@@ -8,9 +8,10 @@ from typing import BinaryIO, Literal, cast
 from fastapi import Request
 from python_multipart.multipart import parse_options_header
 from starlette.datastructures import FormData, Headers, UploadFile
-from starlette.formparsers import MultiPartException, MultiPartParser
+from starlette.formparsers import MultiPartException
 
 from orchestrator.errors import WireError
+from orchestrator.transports.form_parts import FormParts
 from orchestrator.transports.openai_chat import unsupported
 from orchestrator.transports.refusals import Refusal
 from orchestrator.transports.sound_process import no_room
@@ -88,7 +89,7 @@ async def _read_form(request: Request) -> FormData:
     if kind != b"multipart/form-data":
         raise Refusal(415, "unsupported_media_type", "Send the file as multipart/form-data.")
     boundary = options.get(b"boundary", b"").decode("latin-1")
-    parser = MultiPartParser(
+    parser = FormParts(
         Headers({"content-type": f'multipart/form-data; boundary="{boundary}"' if boundary else "x/x"}),
         _chunks(request),
         max_files=1,

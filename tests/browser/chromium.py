@@ -74,7 +74,7 @@ class Page:
     def devtools(self, command: str, **parameters: object) -> Any:  # as above
         return self.driver.execute_cdp_cmd(command, parameters)
 
-    def wait_for(self, find: Callable[[], T], what: str, timeout_s: float = 20) -> T:
+    def wait_for(self, find: Callable[[], T], what: str, timeout_s: float = 60) -> T:
         """Returns the first true result of `find`. Fails with `what` and the page's own view of things."""
 
         def look(_: WebDriver) -> T:

@@ -20,6 +20,9 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from orchestrator.transports import page
 from tests.browser.stand_in_session import SECRET, Script, ScriptedSession, ToneTrack, mono
 
+PATIENCE_S = 60
+"""For a machine that is busy with the browser."""
+
 NOWHERE = "127.0.0.1 9 typ host"
 """The discard port, where nobody answers a STUN check."""
 
@@ -84,7 +87,7 @@ class StandIn:
             target=lambda: asyncio.run(self._serve(server)), name="stand-in"
         )
         thread.start()
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + PATIENCE_S
         while not server.started:
             if not thread.is_alive() or time.monotonic() > deadline:
                 raise RuntimeError("the stand-in did not start")
@@ -97,12 +100,12 @@ class StandIn:
     def break_sockets(self) -> None:
         """Closes every WebSocket as a fault would; their sessions live on."""
         assert self._loop is not None
-        asyncio.run_coroutine_threadsafe(self._break_sockets(), self._loop).result(10)
+        asyncio.run_coroutine_threadsafe(self._break_sockets(), self._loop).result(PATIENCE_S)
 
     def break_calls(self) -> None:
         """Ends every call as a lost network would, and what was sent of it; their sessions live on."""
         assert self._loop is not None
-        asyncio.run_coroutine_threadsafe(self._break_calls(), self._loop).result(10)
+        asyncio.run_coroutine_threadsafe(self._break_calls(), self._loop).result(PATIENCE_S)
 
     async def _break_calls(self) -> None:
         for peer in list(self._peers):
@@ -117,9 +120,9 @@ class StandIn:
         """Ends everything at once, calls included, as a stopped server does."""
         if self._server is None or self._thread is None or self._loop is None:
             return
-        asyncio.run_coroutine_threadsafe(self._close_peers(), self._loop).result(10)
+        asyncio.run_coroutine_threadsafe(self._close_peers(), self._loop).result(PATIENCE_S)
         self._server.should_exit = True
-        self._thread.join(10)
+        self._thread.join(PATIENCE_S)
         self._server = self._thread = self._loop = None
 
     async def _close_peers(self) -> None:

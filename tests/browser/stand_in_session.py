@@ -46,6 +46,8 @@ class Script:
     """Lets no WebSocket in, as a network does that is half there."""
     has_log: bool = True
     """False answers who comes back with a gap: what was missed is gone."""
+    may_end: bool = True
+    """False keeps an answer open behind its last word until this is true."""
     heard: str | None = None
     """What `conversation.item.retrieve` says was heard of a cut answer."""
     seen: list[Event] = field(default_factory=list)
@@ -221,6 +223,8 @@ class ScriptedSession:
         for word in self._script.answer.split():
             self._event(f"response.{kind}.delta", item_id=item_id, content_index=0, delta=f"{word} ", **ids)
             self._said[item_id] = f"{self._said.get(item_id, '')}{word} "
+            await asyncio.sleep(WORD_S)
+        while not self._script.may_end:  # noqa: ASYNC110 - a test sets it, in a thread of its own
             await asyncio.sleep(WORD_S)
         part = "output_audio" if self._speech else "output_text"
         field_name = "transcript" if self._speech else "text"

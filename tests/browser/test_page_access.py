@@ -63,7 +63,7 @@ def states(page: Page, server: StandIn) -> Iterator[str]:
     yield "with the details open"
     page.click("#details-close")
     server.stop()
-    page.wait_for(lambda: page.connection == "away", "the page to notice", 30)
+    page.wait_for(lambda: page.connection == "away", "the page to notice")
     page.wait_for(lambda: page.text("#alert"), "the alert")
     yield "with an alert"
 

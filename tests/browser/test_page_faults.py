@@ -58,7 +58,7 @@ def test_a_call_without_a_path_ends_in_advice_and_writing(stand_in: StandIn, sti
     with chromium(microphone=still) as page:
         page.open(stand_in.address)
         page.click("#talk")
-        page.wait_for(lambda: "No path for the sound" in page.text("#alert"), "the alert", 30)
+        page.wait_for(lambda: "No path for the sound" in page.text("#alert"), "the alert")
         assert "firewall" in page.text("#alert")
         writes_and_is_answered(page)
 
@@ -115,13 +115,13 @@ def test_a_server_that_goes_away_is_waited_for_and_found_again(stand_in: StandIn
         page.click("#talk")
         page.wait_for(lambda: page.connection == "live", "the call")
         stand_in.stop()
-        page.wait_for(lambda: page.connection in ("reconnecting", "away"), "the page to notice", 30)
+        page.wait_for(lambda: page.connection in ("reconnecting", "away"), "the page to notice")
         page.wait_for(lambda: "cannot be reached" in page.text("#alert"), "the alert")
         page.wait_for(lambda: page.connection == "away", "patience to end")
         page.write("are you there")
         assert page.said_by("user", "waiting") == ["are you there"]
         stand_in.start()
-        page.wait_for(lambda: page.connection == "live", "the server to be found again", 40)
+        page.wait_for(lambda: page.connection == "live", "the server to be found again")
         assert page.text("#connection-text") == "Live, by voice"
         page.wait_for(lambda: page.said_by("user", "final") == ["are you there"], "the message to be taken")
         page.wait_for(lambda: page.said_by("assistant"), "an answer")
@@ -137,6 +137,7 @@ def test_a_text_session_outlives_a_broken_connection(stand_in: StandIn) -> None:
     """F-C1: the page comes back to the same session, from the event behind its last one: no divider, nothing lost and
     nothing twice; it has nothing to ask for."""
     stand_in.script.answer = "one two three four five six seven eight nine ten " * 15
+    stand_in.script.may_end = False
     with chromium() as page:
         page.open(stand_in.address)
         page.write("count")
@@ -149,6 +150,7 @@ def test_a_text_session_outlives_a_broken_connection(stand_in: StandIn) -> None:
                 "the page to notice",
             )
             page.wait_for(lambda: page.connection == "live", "the way back")
+        stand_in.script.may_end = True
         page.wait_for(lambda: page.said_by("assistant", "final") == [stand_in.script.answer], "the rest")
         assert page.said_by("note") == []
         assert len(stand_in.returns) == 2
@@ -165,9 +167,9 @@ def test_a_text_session_is_not_given_up_for_one_attempt_that_failed(stand_in: St
         writes_and_is_answered(page)
         stand_in.script.drops_sockets = True
         stand_in.break_sockets()
-        page.wait_for(lambda: page.script("return window.socketsForTest.length") >= 3, "two attempts", 40)
+        page.wait_for(lambda: page.script("return window.socketsForTest.length") >= 3, "two attempts")
         stand_in.script.drops_sockets = False
-        page.wait_for(lambda: page.connection == "live", "the way back", 40)
+        page.wait_for(lambda: page.connection == "live", "the way back")
         assert page.said_by("note") == []
         writes_and_is_answered(page, "and now?")
 
@@ -175,13 +177,14 @@ def test_a_text_session_is_not_given_up_for_one_attempt_that_failed(stand_in: St
 def test_a_text_session_whose_events_are_gone_asks_for_what_it_missed(stand_in: StandIn) -> None:
     """A gap: the page asks for the items that it had not seen the end of, and shows them whole."""
     stand_in.script.answer = "one two three four five six seven eight nine ten " * 15
-    stand_in.script.has_log = False
+    stand_in.script.has_log = stand_in.script.may_end = False
     with chromium() as page:
         page.open(stand_in.address)
         page.write("count")
         page.wait_for(lambda: page.said_by("assistant", "open"), "the answer to begin")
         stand_in.break_sockets()
         page.wait_for(lambda: asked(stand_in, "conversation.item.retrieve"), "the page to ask")
+        stand_in.script.may_end = True
         page.wait_for(lambda: page.said_by("assistant", "final") == [stand_in.script.answer], "the rest")
         assert page.said_by("note") == []
 
@@ -189,6 +192,7 @@ def test_a_text_session_whose_events_are_gone_asks_for_what_it_missed(stand_in: 
 def test_a_call_that_breaks_off_goes_on_in_its_session(stand_in: StandIn, still: Path) -> None:
     """Another call to the same session, from the event behind the last one: the answer is shown once and whole."""
     stand_in.script.answer = "one two three four five six seven eight nine ten " * 20
+    stand_in.script.may_end = False
     with chromium(microphone=still) as page:
         page.open(stand_in.address)
         page.click("#talk")
@@ -196,9 +200,10 @@ def test_a_call_that_breaks_off_goes_on_in_its_session(stand_in: StandIn, still:
         page.write("count")
         page.wait_for(lambda: page.said_by("assistant", "open"), "the answer to begin")
         stand_in.break_calls()
-        page.wait_for(lambda: stand_in.returns, "the page to come back", 40)
-        page.wait_for(lambda: page.connection == "live", "the way back", 40)
-        page.wait_for(lambda: page.said_by("assistant", "final") == [stand_in.script.answer], "the rest", 40)
+        page.wait_for(lambda: stand_in.returns, "the page to come back")
+        stand_in.script.may_end = True
+        page.wait_for(lambda: page.connection == "live", "the way back")
+        page.wait_for(lambda: page.said_by("assistant", "final") == [stand_in.script.answer], "the rest")
         assert page.said_by("note") == []
         assert "after=" in stand_in.returns[0]
         assert "secret" not in stand_in.returns[0]
@@ -215,7 +220,7 @@ def test_a_call_that_broke_off_can_be_hung_up(stand_in: StandIn, still: Path) ->
         assert stand_in.hung_up == []
         stand_in.script.refuse_status = 503
         stand_in.break_calls()
-        page.wait_for(lambda: page.connection in ("reconnecting", "away"), "the page to notice", 40)
+        page.wait_for(lambda: page.connection in ("reconnecting", "away"), "the page to notice")
         assert stand_in.hung_up == []
         page.click("#talk")
         page.wait_for(lambda: page.connection == "idle", "the end")
@@ -230,7 +235,7 @@ def test_a_text_session_that_is_gone_starts_anew_and_says_so(stand_in: StandIn) 
         stand_in.stop()
         page.wait_for(lambda: page.connection in ("reconnecting", "away"), "the page to notice")
         stand_in.start()
-        page.wait_for(lambda: page.connection == "live", "the server to be found again", 40)
+        page.wait_for(lambda: page.connection == "live", "the server to be found again")
         page.wait_for(lambda: page.said_by("note"), "the divider")
         assert "does not remember" in page.said_by("note")[0]
         writes_and_is_answered(page, "and now?")

@@ -17,8 +17,8 @@ def reload(page: Page, stand_in: StandIn) -> None:
     """Loads the page anew, and waits for it to be back in its session."""
     back = len(stand_in.returns)
     page.driver.refresh()
-    page.wait_for(lambda: len(stand_in.returns) > back, "the page to come back", 40)
-    page.wait_for(lambda: page.connection == "live", "the way back", 40)
+    page.wait_for(lambda: len(stand_in.returns) > back, "the page to come back")
+    page.wait_for(lambda: page.connection == "live", "the way back")
 
 
 def asked(stand_in: StandIn, kind: str) -> int:
@@ -59,7 +59,7 @@ def test_a_call_outlives_three_reloads(stand_in: StandIn, still: Path) -> None:
             reload(page, stand_in)
             page.wait_for(lambda: stand_in.calls == 1, "the earlier call to be gone")
             assert page.text("#connection-text") == "Live, by voice"
-        page.wait_for(lambda: page.said_by("assistant", "final") == [LONG], "the rest", 40)
+        page.wait_for(lambda: page.said_by("assistant", "final") == [LONG], "the rest")
         assert page.said_by("note") == []
         assert stand_in.hung_up == []
         assert asked(stand_in, "session.update") == 1
@@ -150,9 +150,7 @@ def test_a_message_that_was_not_sent_is_sent_after_a_reload(stand_in: StandIn) -
         page.driver.refresh()
         assert page.wait_for(lambda: page.said_by("user", "waiting"), "the message") == ["are you there"]
         stand_in.script.drops_sockets = False
-        page.wait_for(
-            lambda: page.said_by("user", "final") == ["hello", "are you there"], "it to be taken", 40
-        )
+        page.wait_for(lambda: page.said_by("user", "final") == ["hello", "are you there"], "it to be taken")
         assert page.said_by("note") == []
 
 
@@ -165,7 +163,7 @@ def test_a_session_that_is_gone_after_a_reload_starts_anew_and_says_so(stand_in:
         stand_in.stop()
         stand_in.start()
         page.driver.refresh()
-        page.wait_for(lambda: page.said_by("note"), "the divider", 40)
+        page.wait_for(lambda: page.said_by("note"), "the divider")
         assert "does not remember" in page.said_by("note")[0]
         assert page.said_by("user") == ["hello"]
 
@@ -179,7 +177,7 @@ def test_session_whose_call_finds_no_way_back_is_ended(stand_in: StandIn, still:
         page.wait_for(lambda: page.connection == "live", "the call")
         stand_in.script.has_path = False
         page.driver.refresh()
-        page.wait_for(lambda: "No path for the sound" in page.text("#alert"), "the alert", 40)
+        page.wait_for(lambda: "No path for the sound" in page.text("#alert"), "the alert")
         page.wait_for(lambda: stand_in.hung_up, "the server to be told")
         assert stand_in.hung_up == stand_in.answered[-1:]
         assert len(stand_in.answered) == 2

@@ -36,16 +36,16 @@ def test_sound_of_an_answer_goes_on_behind_three_reloads(scripted: Served, still
     with chromium(microphone=still) as page:
         page.open(scripted.address)
         page.click("#talk")
-        page.wait_for(lambda: page.connection == "live", "the call", 40)
+        page.wait_for(lambda: page.connection == "live", "the call")
         page.write(LONG)
-        page.wait_for(lambda: heard_since(page, 0), "the answer to sound", 40)
+        page.wait_for(lambda: heard_since(page, 0), "the answer to sound")
         for _ in range(3):
             page.driver.refresh()
-            page.wait_for(lambda: page.connection == "live", "the way back", 40)
-            page.wait_for(lambda: heard_since(page, 0), "the sound to go on", 40)
+            page.wait_for(lambda: page.connection == "live", "the way back")
+            page.wait_for(lambda: heard_since(page, 0), "the sound to go on")
             assert page.text("#connection-text") == "Live, by voice"
         page.wait_for(
-            lambda: page.said_by("assistant", "final") == [f"You said: {LONG.strip()}"], "all of it", 40
+            lambda: page.said_by("assistant", "final") == [f"You said: {LONG.strip()}"], "all of it"
         )
         assert page.said_by("user") == [LONG.strip()]
         assert page.said_by("note") == []
@@ -66,9 +66,9 @@ def test_writing_goes_on_behind_three_reloads(scripted: Served) -> None:
         page.open(scripted.address)
         for word in words:
             page.write(word)
-            page.wait_for(lambda said=word: answered(page, said), "an answer", 40)  # type: ignore[misc]
+            page.wait_for(lambda said=word: answered(page, said), "an answer")  # type: ignore[misc]
             page.driver.refresh()
-            page.wait_for(lambda: page.connection == "live", "the way back", 40)
+            page.wait_for(lambda: page.connection == "live", "the way back")
         assert page.said_by("user", "final") == words
         assert page.said_by("note") == []
         assert page.complaints() == []

@@ -122,7 +122,7 @@ def test_speaking_interrupts(stand_in: StandIn, two_voices: Path) -> None:
     stand_in.script.heard = "It is"
     with chromium(microphone=two_voices) as page:
         call(page, stand_in)
-        page.wait_for(lambda: len(page.said_by("user", "final")) == 2, "both utterances", 30)
+        page.wait_for(lambda: len(page.said_by("user", "final")) == 2, "both utterances")
         page.wait_for(lambda: page.said_by("assistant", "final"), "the second answer")
         assert [row["voice"] for row in page.entries()] == ["user", "assistant", "user", "assistant"]
         assert page.said_by("assistant", "cut") == ["It is"]

@@ -122,7 +122,7 @@ class Served:
             done.set()
 
         self.loop.call_soon_threadsafe(call)
-        assert done.wait(20)
+        assert done.wait(60)
 
 
 @contextmanager
@@ -140,7 +140,7 @@ def served() -> Iterator[Served]:
 
     thread = threading.Thread(target=lambda: asyncio.run(main()))
     thread.start()
-    assert is_up.wait(20)
+    assert is_up.wait(60)
     try:
         yield begun[0]
     finally:

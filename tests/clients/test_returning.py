@@ -111,7 +111,7 @@ def test_a_duplicate_that_nobody_repeated_is_news() -> None:
 
 async def within(story: Coroutine[Any, Any, None]) -> None:
     """A story that does not end is a failure too."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(120):
         await story
 
 

@@ -35,7 +35,7 @@ async def scrape(port: int) -> str:
 
 async def scraped_until(port: int, wanted: Callable[[str], bool]) -> str:
     """Scrapes until the text is as wanted."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(120):
         while not wanted(text := await scrape(port)):  # noqa: ASYNC110 - a scrape is asked, it does not tell
             await asyncio.sleep(0.02)
     return text

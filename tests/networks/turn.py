@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 USER, PASSWORD = "caller", "correct horse"
-UP_WITHIN_S = 20.0
+UP_WITHIN_S = 60.0
 
 
 TRIES = 3

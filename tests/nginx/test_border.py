@@ -50,7 +50,7 @@ class Upstream:
 async def before(folder: Path) -> AsyncIterator[tuple[Front, Upstream]]:
     """nginx before an upstream that stands for both servers."""
     upstream = Upstream()
-    async with asyncio.timeout(60), await asyncio.start_server(upstream.serve, "127.0.0.1", 0) as server:
+    async with asyncio.timeout(120), await asyncio.start_server(upstream.serve, "127.0.0.1", 0) as server:
         here = Ports(server.sockets[0].getsockname()[1], free_port())
         async with nginx(folder, here, here) as front:
             yield front, upstream
@@ -155,7 +155,7 @@ def test_no_server_is_said_in_the_shape_of_the_api(tmp_path: Path) -> None:
 
     async def main() -> None:
         nobody = Ports(free_port(), free_port())
-        async with asyncio.timeout(60), nginx(tmp_path, nobody, nobody) as front:
+        async with asyncio.timeout(120), nginx(tmp_path, nobody, nobody) as front:
             stand = Stand(front, ())  # type: ignore[arg-type]  # there are none
             async with front.client() as client:
                 answer = await client.get("/v1/models")
@@ -222,7 +222,7 @@ def test_log_of_a_server_that_does_not_answer_holds_no_secret(tmp_path: Path) ->
 
     async def main() -> None:
         nobody = Ports(free_port(), free_port())
-        async with asyncio.timeout(60), nginx(tmp_path, nobody, nobody) as front:
+        async with asyncio.timeout(120), nginx(tmp_path, nobody, nobody) as front:
             async with front.client() as client:
                 await client.get(f"/v1/realtime?secret={MARK}")
             await until(lambda: len(front.accesses()) == 1)

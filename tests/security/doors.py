@@ -238,7 +238,7 @@ def defended(
     folder: Path,
     test: Callable[[Fort], Awaitable[None]],
     environment: Mapping[str, str] | None = None,
-    within_s: float = 120,
+    within_s: float = 200,
 ) -> None:
     """Runs `test` before a server with keys, whose `SIGNING_KEY` is known; it then stops in good order."""
     keys, signing = folder / "keys.yaml", folder / "signing"

@@ -34,7 +34,7 @@ from orchestrator.transports.webrtc import CallDoor
 from tests.fakes.session_port import CallDirectory, CallSession
 from tests.transports.fake_sessions import FakeSession
 
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 REQUEST = SessionRequest(tenant="tenant", tier=1)
 
 

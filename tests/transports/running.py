@@ -180,7 +180,7 @@ async def serving(house: House, options: ServerOptions | None = None) -> AsyncIt
     finally:
         server.should_exit = True
         await task
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(120):
         await until(lambda: house.door.links == house.streams.links == house.events.links == 0)
 
 
@@ -192,7 +192,7 @@ def against(
     """Runs `test` with a server."""
 
     async def main() -> None:
-        async with asyncio.timeout(60), serving(house(), options) as running:
+        async with asyncio.timeout(120), serving(house(), options) as running:
             await test(running)
 
     asyncio.run(main())

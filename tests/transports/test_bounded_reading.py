@@ -94,7 +94,7 @@ def with_socket(
     test: Callable[[BoundedReading, WoodenTransport, Listener], Awaitable[None]],
 ) -> None:
     async def main() -> None:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(120):
             listener = Listener()
             protocol, transport = await opened(listener)
             await test(protocol, transport, listener)

@@ -261,7 +261,7 @@ def test_websocket_of_a_withdrawn_key_is_closed_and_others_stay() -> None:
             assert await closed(gone) == (1008, KEY_WITHDRAWN)
             await stays.send(json.dumps({"type": "input_audio_buffer.clear"}))
             session = running.house.directory.sessions[1]
-            async with asyncio.timeout(30), session.came:
+            async with asyncio.timeout(120), session.came:
                 await session.came.wait_for(lambda: bool(session.submitted))
 
     against(test, lambda: build(RING))

@@ -214,7 +214,7 @@ def test_streams_end_with_their_key_and_with_the_server() -> None:
             await stays.until("x")
             house.events.close(1001, KEY_WITHDRAWN)
             assert len(await stays.to_the_end()) == 2
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(120):
             await house.events.wait_empty()
 
     against(test, keyed)

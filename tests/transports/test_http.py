@@ -33,7 +33,7 @@ def with_client(
 ) -> None:
     async def main() -> None:
         made = house()
-        async with asyncio.timeout(30), made.client() as client:
+        async with asyncio.timeout(120), made.client() as client:
             await test(made, client)
 
     asyncio.run(main())

@@ -208,7 +208,7 @@ def test_watch_looks_by_itself_and_at_once_when_asked(tmp_path: Path) -> None:
     """With a long pause between looks, asking is what reads the file; with a short one nobody asks."""
 
     async def test() -> None:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(120):
             for poll_s, asks in ((3_600.0, True), (0.001, False)):
                 watched = Watched(tmp_path, poll_s)
                 running = asyncio.create_task(watched.watch.run())
@@ -237,7 +237,7 @@ def test_watch_goes_on_after_a_fault_of_ours(tmp_path: Path, caplog: pytest.LogC
 
         watch = KeyWatch(watched.file, watched.entrance, 3_600, fail_once)
         running = asyncio.create_task(watch.run())
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(120):
             for count in (1, 2):
                 watch.look_now()
                 await until(lambda count=count: len(told) == count)  # type: ignore[misc]

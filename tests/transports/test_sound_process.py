@@ -67,7 +67,7 @@ def run(main: Callable[[], Coroutine[Any, Any, None]]) -> None:
     before = children()
 
     async def bounded() -> None:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(120):
             await main()
 
     asyncio.run(bounded())

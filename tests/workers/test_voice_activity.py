@@ -303,7 +303,7 @@ def test_voice_activity_of_others_goes_on_though_one_session_fails_over_its_answ
         for first in range(0, 40, 2):
             one.push(first, numbered(first, 2))
             other.push(first, numbered(first, 2))
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(120):
                 await judged(one, other)
         assert got == list(range(40))
         assert FAULTS.counts()["voice detection"] > before

@@ -176,7 +176,7 @@ def test_endpoint_stream_is_closed_when_nobody_wants_more(
     heard = Heard(enough=3)
     assert model.generate(Prompt(HELLO), heard.take).finish_reason == "cancelled"
     assert len(heard) == 3
-    assert endpoint.hung_up.wait(10)
+    assert endpoint.hung_up.wait(60)
 
 
 def test_endpoint_that_is_silent_is_left_when_nobody_wants_more(
@@ -188,7 +188,7 @@ def test_endpoint_that_is_silent_is_left_when_nobody_wants_more(
     heard = Heard(enough=1, silences=2)
     assert model.generate(Prompt(HELLO), heard.take).finish_reason == "cancelled"
     assert heard == [TextDelta("well")]
-    assert endpoint.hung_up.wait(10)
+    assert endpoint.hung_up.wait(60)
 
 
 def test_endpoint_that_has_not_begun_is_left_when_nobody_wants_more(
@@ -330,7 +330,7 @@ def test_endpoint_passes_on_what_emit_raises(endpoint: StandInEndpoint, model: O
 
     with pytest.raises(LookupError, match="mine"):
         model.generate(Prompt(HELLO), emit)
-    assert endpoint.hung_up.wait(10)
+    assert endpoint.hung_up.wait(60)
 
 
 def test_endpoint_that_breaks_off_is_no_finished_reply(

@@ -159,7 +159,7 @@ def against(test: Callable[[Running], Awaitable[None]], house: Callable[[], Hous
     """Runs `test` with a server."""
 
     async def main() -> None:
-        async with asyncio.timeout(60), serving(house()) as running:
+        async with asyncio.timeout(120), serving(house()) as running:
             await test(running)
 
     asyncio.run(main())

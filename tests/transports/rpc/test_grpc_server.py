@@ -356,7 +356,7 @@ def test_server_runs_on_the_loop_of_production() -> None:
     uvloop = pytest.importorskip("uvloop")
 
     async def main() -> None:
-        async with asyncio.timeout(60), serving(build()) as running, running.converse() as talk:
+        async with asyncio.timeout(120), serving(build()) as running, running.converse() as talk:
             await talk.open()
             await talk.say("response.cancel")
             await running.session.wait_for(1)

@@ -40,7 +40,7 @@ async def read(messages: Messages, count: int) -> list[pb.ServerMessage]:
 
 def run(test: Callable[[], Awaitable[None]]) -> None:
     async def main() -> None:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(120):
             await test()
 
     asyncio.run(main())
