@@ -131,8 +131,13 @@ def test_log_has_a_line_for_each_call_and_none_of_its_secrets(caplog: pytest.Log
         await running.stub.Get(named, metadata=key)
         bad = (("authorization", f"Bearer {MARK}x"),)
         await refused(running.stub.Get(named, metadata=bad))
+
+        def lines_of() -> list[logging.LogRecord]:
+            return [one for one in caplog.records if one.getMessage() == "/chorale.v1.Sessions/Get"]
+
+        await until(lambda: len(lines_of()) == 2)  # written behind the answer
+        lines = lines_of()
         written = "\n".join(f"{one.getMessage()} {vars(one)}" for one in caplog.records)
-        lines = [one for one in caplog.records if one.getMessage() == "/chorale.v1.Sessions/Get"]
         assert [vars(one)["status"] for one in lines] == ["OK", "UNAUTHENTICATED"]
         assert "127.0.0.1" in vars(lines[0])["client"]
         for secret in (MARK, opened.secret, "psst"):
