@@ -5,6 +5,8 @@ goes on answering. Browsers stream in one direction only anyway: they use Create
 """
 
 import asyncio
+from collections.abc import Callable
+from contextvars import ContextVar
 
 from fastapi import FastAPI
 from starlette.datastructures import Headers
@@ -17,6 +19,7 @@ from orchestrator.observability import traceparent
 from orchestrator.observability.instrument import Call
 from orchestrator.sessions.links import SessionDirectory
 from orchestrator.transports.border import CALL
+from orchestrator.transports.bounded_requests import CUT
 from orchestrator.transports.entrance import Entrance
 from orchestrator.transports.refusals import Refusal, refuse
 from orchestrator.transports.routes import Doors
@@ -25,6 +28,14 @@ from orchestrator.transports.rpc.door import Named, RpcDoor, calls
 
 PATH = "/chorale.v1.Sessions/{method}"
 METHODS = frozenset({"Converse", "Watch", "Create", "Get", "End", "Send"})
+
+
+def _nothing() -> None:
+    """Where there is no connection to cut."""
+
+
+cutting: ContextVar[Callable[[], None]] = ContextVar("cutting", default=_nothing)
+"""What cuts off the connection of the request in hand."""
 
 
 class ConnectDoor:
@@ -49,6 +60,7 @@ class ConnectDoor:
         if web_text.is_text(kind):
             scope = {**scope, "headers": web_text.as_binary(scope["headers"])}
             receive, send = web_text.TextBody(receive), web_text.TextAnswer(send)
+        cutting.set(scope.get("extensions", {}).get(CUT, {}).get("cut", _nothing))
         app = self._app or await self._made()
         await app(scope, _Body(receive), send)
 
