@@ -1,10 +1,8 @@
 """Transcriptions over HTTP, by the stock client: any file, every format, piece by piece, and taken back."""
 
 import asyncio
-import errno
 import io
 import json
-import tempfile
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,7 +10,6 @@ import httpx
 import numpy as np
 import openai
 import pytest
-from starlette import formparsers
 
 from orchestrator.scheduling.job import Job
 from orchestrator.scheduling.work import Failed, Report, Transcribe, Transcribed, WordFound
@@ -391,27 +388,3 @@ def test_upload_that_breaks_off_is_forgotten(head: str, caplog: pytest.LogCaptur
 
     asking(test, silent)
     assert not any(record.exc_info for record in caplog.records)
-
-
-def test_file_for_which_the_disk_has_no_room_is_refused_for_now(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    """503 with a time to come back, a line of log that is no stack trace, and the next one is heard."""
-
-    class Full(tempfile.SpooledTemporaryFile[bytes]):
-        def write(self, data: Any) -> int:
-            raise OSError(errno.ENOSPC, "No space left on device")
-
-    async def test(asked: Asked) -> None:
-        async with asked.http() as client:
-            with monkeypatch.context() as full:
-                full.setattr(formparsers, "SpooledTemporaryFile", Full)
-                answer = await client.post(ROUTE, files={"file": ("talk.wav", SECOND)})
-            assert (answer.status_code, answer.headers["retry-after"]) == (503, "5")
-            assert answer.json()["error"]["message"].startswith("there is no room for a file now;")
-            assert (await client.post(ROUTE, files={"file": ("talk.wav", SECOND)})).status_code == 200
-
-    asking(test, counting())
-    told = [record for record in caplog.records if "no room for a file" in record.getMessage()]
-    assert [(record.levelname, record.exc_info) for record in told] == [("WARNING", None)]
-    assert not [record for record in caplog.records if record.levelname == "ERROR"]

@@ -5,6 +5,8 @@ goes on answering. Browsers stream in one direction only anyway: they use Create
 """
 
 import asyncio
+from collections.abc import Callable
+from contextvars import ContextVar
 
 from fastapi import FastAPI
 from starlette.datastructures import Headers
@@ -17,6 +19,7 @@ from orchestrator.observability import traceparent
 from orchestrator.observability.instrument import Call
 from orchestrator.sessions.links import SessionDirectory
 from orchestrator.transports.border import CALL
+from orchestrator.transports.bounded_requests import CUT
 from orchestrator.transports.entrance import Entrance
 from orchestrator.transports.refusals import Refusal, refuse
 from orchestrator.transports.routes import Doors
@@ -35,6 +38,14 @@ _STREAMS = (
     "This method streams. Its Content-Type is application/connect+json or application/connect+proto (Connect), or "
     "application/grpc-web+proto, and each message is in an envelope: a byte 0 and its length in four, then the message."
 )
+
+
+def _nothing() -> None:
+    """Where there is no connection to cut."""
+
+
+cutting: ContextVar[Callable[[], None]] = ContextVar("cutting", default=_nothing)
+"""What cuts off the connection of the request in hand."""
 
 
 class ConnectDoor:
@@ -60,6 +71,7 @@ class ConnectDoor:
         if web_text.is_text(kind):
             scope = {**scope, "headers": web_text.as_binary(scope["headers"])}
             receive, send = web_text.TextBody(receive), web_text.TextAnswer(send)
+        cutting.set(scope.get("extensions", {}).get(CUT, {}).get("cut", _nothing))
         app = self._app or await self._made()
         await app(scope, _Body(receive), plain.through(send))
 

@@ -19,7 +19,7 @@ from starlette.types import ASGIApp
 from orchestrator.errors import ChoraleError
 from orchestrator.sessions.links import SessionDirectory
 from orchestrator.transports.entrance import Entrance
-from orchestrator.transports.outbox import Closing
+from orchestrator.transports.rpc.connect import cutting
 from orchestrator.transports.rpc.door import RpcDoor, calls, principal
 from orchestrator.transports.rpc.service import SERVICE, Caller, Service
 from orchestrator.transports.rpc.statuses import INTERNAL, OK, Status, status_of
@@ -201,14 +201,9 @@ async def _streamed(
 
 
 def _caller(ctx: Context) -> Caller:
-    headers = ctx.request_headers
+    headers, cut = ctx.request_headers, cutting.get()
     in_json = "json" in headers.get("content-type", "")
-    return Caller(principal.get(), headers.get("traceparent"), _left_to_the_connection, in_json)
-
-
-def _left_to_the_connection(_: Closing) -> None:
-    """Does nothing: a client that takes nothing of its answer is dropped by its HTTP connection
-    (`bounded_requests.REQUEST_WITHIN_S`)."""
+    return Caller(principal.get(), headers.get("traceparent"), lambda _: cut(), in_json)
 
 
 def _refused(status: Status, ctx: Context) -> ConnectError:

@@ -11,11 +11,13 @@ import httpx
 import pytest
 from connectrpc.code import Code
 from connectrpc.errors import ConnectError
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from orchestrator.scheduling.job import Tier
 from orchestrator.sessions.links import LogEntry, LoggedEvent
 from orchestrator.transports import bounded_requests
 from orchestrator.transports.auth import Key, KeyRing, Principal, digest_of
+from orchestrator.transports.rpc import link
 from orchestrator.transports.rpc.v1 import chorale_pb2 as pb
 from orchestrator.wire.client import CommitAudio
 from tests.transports.fake_sessions import FakeSession
@@ -276,6 +278,29 @@ def test_client_that_reads_nothing_is_dropped_and_makes_nothing_grow(monkeypatch
             session.emit(BIG)
         await until(lambda: not session.links)
         assert taken < 500
+        writer.close()
+
+    against(test)
+
+
+def test_stream_whose_client_does_not_take_what_was_sent_ends_in_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its session has ended, and it reads, but hardly: the connection is cut, and its place is free."""
+    monkeypatch.setattr(link, "CLOSE_WITHIN_S", 0.2)
+    monkeypatch.setattr(bounded_requests, "REQUEST_WITHIN_S", 3_600.0)
+
+    async def test(running: Running) -> None:
+        session, _, writer = await watching(running)
+        for _ in range(100):
+            session.emit(BIG)
+        connections = running.server.server_state.connections
+        await until(
+            lambda: any(one.flow.write_paused for one in connections if isinstance(one, HttpToolsProtocol))
+        )
+        running.house.streams.close()
+        await until(lambda: not session.links)
+        await until(lambda: not running.house.streams.links)
         writer.close()
 
     against(test)
