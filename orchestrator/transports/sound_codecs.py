@@ -3,12 +3,14 @@
 Coding runs on the event loop: 20 ms cost some ten microseconds, less than handing them to a thread and back.
 """
 
+from errno import EAGAIN
 from fractions import Fraction
 from typing import assert_never
 
 import numpy as np
-from av import AudioFrame, AudioResampler, CodecContext, Packet
+from av import AudioFrame, CodecContext, FFmpegError, Packet
 from av.audio.codeccontext import AudioCodecContext
+from av.filter import Graph
 
 from modalities.audio import g711
 from modalities.audio.resample import Resampler
@@ -45,7 +47,7 @@ class To16k:
 
     def __init__(self, rate_hz: int) -> None:
         self._rate_hz = rate_hz
-        self._resampler = AudioResampler(format="s16", layout="mono", rate=SPEECH_RATE_HZ)
+        self._graph: Graph | None = None
         self._silence = bytes(2 * rate_hz // 50)
         self._owed = 0
         self._skip = 0
@@ -71,8 +73,41 @@ class To16k:
         return out[:owed]
 
     def _run(self, frame: AudioFrame) -> Pcm:
-        pieces = [_samples(piece) for piece in self._resampler.resample(frame)]
+        if self._graph is None:
+            self._graph = _resampling(frame)
+        self._graph.push(frame)
+        pieces = []
+        while True:
+            try:
+                piece = self._graph.pull()
+            except FFmpegError as error:
+                if error.errno != EAGAIN:
+                    raise
+                break
+            assert isinstance(piece, AudioFrame)
+            pieces.append(_samples(piece))
         return pieces[0] if len(pieces) == 1 else np.concatenate([_EMPTY, *pieces])
+
+
+def _resampling(template: AudioFrame) -> Graph:
+    """Returns what makes 16 kHz of frames like this one. PyAV's own resampler would be the same, but starts as many
+    threads as there are processors for each, which have nothing to do."""
+    graph = Graph()
+    graph.threads = 1
+    rate_hz = template.sample_rate
+    nodes = (
+        graph.add(
+            "abuffer",
+            sample_rate=str(rate_hz),
+            sample_fmt=template.format.name,
+            channel_layout=template.layout.name,
+            time_base=f"1/{rate_hz}",
+        ),
+        graph.add("aformat", sample_rates=str(SPEECH_RATE_HZ), sample_fmts="s16", channel_layouts="mono"),
+        graph.add("abuffersink"),
+    )
+    graph.link_nodes(*nodes).configure()
+    return graph
 
 
 SAME_PACKETS = 25

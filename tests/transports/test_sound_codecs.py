@@ -1,5 +1,7 @@
 """Coding in both directions: lengths to the sample, delays of a few milliseconds, silence for nothing."""
 
+import os
+
 import numpy as np
 import pytest
 
@@ -141,3 +143,14 @@ def test_silent_g711_is_coded_once() -> None:
     word = tone(1)[0]
     for pcm in [word, *[None] * 5, word, word]:
         assert encoder.encode(pcm) == plain.encode(bytes(960) if pcm is None else pcm)
+
+
+@pytest.mark.parametrize("codec", SoundCodec)
+def test_decoders_have_no_threads_of_their_own(codec: SoundCodec) -> None:
+    """A hundred calls on a machine of many processors would have thousands, all of them idle."""
+    packet = new_encoder(codec).encode(bytes(range(240)) * 4)
+    before = len(os.listdir("/proc/self/task"))
+    decoders = [new_decoder(codec) for _ in range(10)]
+    for decoder in decoders:
+        decoder.decode(packet)
+    assert len(os.listdir("/proc/self/task")) <= before
