@@ -286,6 +286,8 @@ def defended(
             "CHORALE_SERVER__GRPC__PORT": "0",
             "CHORALE_SERVER__KEY_FILE": str(keys),
             "CHORALE_SERVER__SECRET_FILE": str(signing),
+            "CHORALE_FLOW__SHEDDING": "false",
+            "CHORALE_FLOW__SLO_ERROR_RATE": "1",
             "CHORALE_SESSIONS__GRACE_S": "600",  # a session waits for a test that takes its time
             **(environment or {}),
         },
