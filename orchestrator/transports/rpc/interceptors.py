@@ -35,6 +35,8 @@ MOST_PAIRS = 128
 each of a byte, and without a key: they are counted once, and read no more."""
 
 _RETRY_AFTER_S = 1.0
+_ROUNDED_UP_S = 0.05
+"""A client tells its deadline rounded up, and cancels at the true one: what comes so close to the end is the end."""
 
 # gRPC's own types leave open what a behaviour takes and gives: it depends on the method.
 Context = grpc.aio.ServicerContext[Any, Any]
@@ -213,7 +215,7 @@ class Telling(grpc.aio.ServerInterceptor):
             yield
         except asyncio.CancelledError:
             left_s = context.time_remaining()
-            status = "CANCELLED" if left_s is None or left_s > 0 else "DEADLINE_EXCEEDED"
+            status = "CANCELLED" if left_s is None or left_s > _ROUNDED_UP_S else "DEADLINE_EXCEEDED"
             raise
         except BaseException:
             code = context.code()
