@@ -47,18 +47,22 @@ def test_too_few_files_for_a_process_are_found_out_at_no_cost(count: int) -> Non
 def test_where_there_is_room_a_process_begins() -> None:
     """So many files are enough for one with pipes, whatever else is full; none of them stays open."""
 
+    async def begun() -> None:
+        room_for_process()
+        process = await asyncio.create_subprocess_exec(
+            *("sh", "-c", "cat"),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        assert await process.communicate() == (b"", b"")
+
     async def main() -> None:
+        await begun()  # what uvloop opens for its first process it may keep
         before = len(os.listdir(OPEN))
         with room_for(OF_A_PROCESS):
-            room_for_process()
-            process = await asyncio.create_subprocess_exec(
-                *("sh", "-c", "cat"),
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.PIPE,
-            )
-            assert await process.communicate() == (b"", b"")
-        assert len(os.listdir(OPEN)) == before
+            await begun()
+        assert len(os.listdir(OPEN)) <= before
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(main())
