@@ -26,7 +26,8 @@ def signature_of(path: Path) -> Signature:
     """Returns what tells that a file says something else; links are followed. One that is written again and again with
     the same words stays the same: a key that left it is not to be good for as long as that goes on."""
     try:
-        return hashlib.sha256(path.read_bytes()).digest()
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").digest()
     except OSError:
         return None
 
