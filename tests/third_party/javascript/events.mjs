@@ -141,6 +141,7 @@ async function again(url) {
   await talk.until(() => talk.written, 'words');
   talk.source.close();
   talk.watch(talk.last);
+  await until(() => talk.source.readyState === EventSource.OPEN, 'the stream to be back');
   const response = await talk.done(1);
   must(response.output[0].content[0].text === talk.written, talk.written);
   const ids = talk.events.map((event) => event.event_id).filter((id, n, all) => all.indexOf(id) !== n);
