@@ -335,7 +335,7 @@ class Application:
         """Closes links, calls and workers, then the port, then what is written. Every step is bounded, and steps that
         wait for different parties wait side by side: docs/operations.md says for how long in all."""
         self._links.close(1001, SHUTTING_DOWN)
-        self._streams.close()
+        self._streams.shut()
         self._events.close(1001, SHUTTING_DOWN)
         self._openai.close()
         await self._within(self._registry.close(), _SESSIONS_END_WITHIN_S)

@@ -5,7 +5,6 @@ import contextlib
 import functools
 import logging
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import msgspec
 from fastapi import FastAPI, Request
@@ -34,6 +33,7 @@ from orchestrator.transports.description import (
 from orchestrator.transports.entrance import Entrance
 from orchestrator.transports.fitting import view_fitting
 from orchestrator.transports.known_first import known_first
+from orchestrator.transports.open_links import OpenLinks
 from orchestrator.transports.pace import Paces, Rate
 from orchestrator.transports.refusals import NO_CACHE
 from orchestrator.transports.sse_link import MAX_SENT_BYTES, EventStream, SseLink, StreamSettings
@@ -74,15 +74,7 @@ _errors = msgspec.json.Decoder(_Answer)
 _STATUS = {"invalid_request_error": 400, "rate_limit_error": 429}
 
 
-@dataclass(frozen=True, slots=True)
-class Stream:
-    """One that is open: it may be closed from here."""
-
-    link: SseLink
-    session_id: str
-
-
-class EventsDoor:
+class EventsDoor(OpenLinks[SseLink]):
     """Lets readers of server-sent events into sessions: at most `max_links` at one time. Requests may speak to one
     session at this `rate`; None is no bound."""
 
@@ -94,42 +86,12 @@ class EventsDoor:
         settings: StreamSettings | None = None,
         rate: Rate | None = None,
     ) -> None:
+        super().__init__()
         self.directory = directory
         self.entrance = entrance
         self.paces = Paces(rate)
         self._max_links = max_links
         self._settings = settings or StreamSettings()
-        self._streams: dict[str, Stream] = {}
-        self._refused = 0
-        self._too_many_told = 0
-        self._empty = asyncio.Event()
-        self._empty.set()
-
-    @property
-    def links(self) -> int:
-        """How many streams are open or about to be."""
-        return len(self._streams)
-
-    @property
-    def refused(self) -> int:
-        """How many streams and new sessions were answered with 503 or 429 since the start, for want of room or since
-        the server drains."""
-        return self._refused
-
-    def told(self) -> tuple[int, int, int]:
-        """Returns the private messages that wait on all streams: how many, and their bytes; and how many streams have
-        been closed since the start for more than that."""
-        sizes = [one.link.told for one in self._streams.values()]
-        return sum(count for count, _ in sizes), sum(size for _, size in sizes), self._too_many_told
-
-    def close(self, code: int, reason: str) -> None:
-        """Ends every stream, after what it has yet to send."""
-        for one in self._streams.values():
-            one.link.close(code, reason)
-
-    async def wait_empty(self) -> None:
-        """Returns once no stream is open. Cancelling loses nothing."""
-        await self._empty.wait()
 
     def stream(
         self, session: SessionPort, after: int | None, with_sound: bool, principal: Principal | None
@@ -148,27 +110,19 @@ class EventsDoor:
                 if principal is not None:
                     place.enter_context(self.entrance.link(principal)).close = link.close
             place.enter_context(logs.bind(session=session.id, link=link.id))
-            self._streams[link.id] = Stream(link, session.id)
-            self._empty.clear()
+            place.enter_context(self.holding(link))
             log.info("link open", extra={"kind": link.kind.value})
             try:
                 yield
             finally:
-                self._too_many_told += link.was_told_too_much
-                del self._streams[link.id]
-                if not self._streams:
-                    self._empty.set()
                 log.info("link closed")
 
     def _check_room(self, session: SessionPort) -> None:
         """Raises `Overloaded`."""
         if self.links >= self._max_links:
             raise Overloaded("too many connections are open", _RETRY_AFTER_S)
-        if sum(one.session_id == session.id for one in self._streams.values()) >= MOST_OF_A_SESSION:
+        if sum(one.session_id == session.id for one in self._links.values()) >= MOST_OF_A_SESSION:
             raise Overloaded("too many streams of this session are open", _RETRY_AFTER_S, is_tenant=True)
-
-    def count_refused(self) -> None:
-        self._refused += 1
 
 
 class SessionRoutes:

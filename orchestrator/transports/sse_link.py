@@ -53,6 +53,7 @@ class SseLink:
         self._tag = event_tag(session.id)
         self._with_sound = with_sound
         self._settings = settings
+        self.session_id = session.id
         self._outbox = Outbox(session)
         self._outlet = Outlet(session.read)
         self._more = asyncio.Event()

@@ -21,7 +21,8 @@ from orchestrator.transports import partial, rejoining
 from orchestrator.transports.auth import SELECTED_SUBPROTOCOL, Principal, offered_subprotocols
 from orchestrator.transports.entrance import Entrance, Inside
 from orchestrator.transports.inlet import SLICE_BYTES, Inlet
-from orchestrator.transports.outbox import TOO_MANY_TOLD, Closing
+from orchestrator.transports.open_links import OpenLinks
+from orchestrator.transports.outbox import Closing
 from orchestrator.transports.pace import TOO_FAST, Pace, Rate
 from orchestrator.transports.refusals import refuse
 from orchestrator.transports.server import connection_of
@@ -69,55 +70,25 @@ class Joined:
     principal: Principal | None = None
 
 
-class WebSocketDoor:
+class WebSocketDoor(OpenLinks[WebSocketLink]):
     """Lets WebSocket clients into sessions: at most `max_links` at one time, each of which may send at this `rate`;
     None is no bound."""
 
     def __init__(
         self, directory: SessionDirectory, entrance: Entrance, max_links: int, rate: Rate | None = None
     ) -> None:
+        super().__init__()
         self._directory = directory
         self._entrance = entrance
         self._max_links = max_links
         self._rate = rate
-        self._links: dict[str, WebSocketLink] = {}
-        self._refused = 0
-        self._too_many_told = 0
-        self._empty = asyncio.Event()
-        self._empty.set()
-
-    @property
-    def links(self) -> int:
-        """How many links are open or about to be."""
-        return len(self._links)
-
-    @property
-    def refused(self) -> int:
-        """How many were not let in since the start that would be at another time: too many links or sessions, of all or
-        of a tenant, or it drains."""
-        return self._refused
-
-    def told(self) -> tuple[int, int, int]:
-        """Returns the private messages that wait on all links: how many, and their bytes; and how many links have been
-        closed since the start for more than that."""
-        sizes = [link.told for link in self._links.values()]
-        return sum(count for count, _ in sizes), sum(size for _, size in sizes), self._too_many_told
-
-    def close(self, code: int, reason: str) -> None:
-        """Ends every link, after what it has yet to send."""
-        for link in self._links.values():
-            link.close(code, reason)
-
-    async def wait_empty(self) -> None:
-        """Returns once no link is open. Cancelling loses nothing."""
-        await self._empty.wait()
 
     async def serve(self, websocket: WebSocket) -> None:
         """Handles one connection from upgrade to end. Whatever is refused is refused before the upgrade, as HTTP."""
         with contextlib.ExitStack() as place:
             try:
                 principal = self._admit(websocket)
-                with self._entrance.telling(principal.tenant, "link", self._count_refused):
+                with self._entrance.telling(principal.tenant, "link", self.count_refused):
                     self._check_room()
                     inside = place.enter_context(self._entrance.link(principal))
                     joined = self._enter(websocket, principal)
@@ -129,19 +100,14 @@ class WebSocketDoor:
     async def _hold(self, websocket: WebSocket, principal: Principal, inside: Inside, joined: Joined) -> None:
         link = WebSocketLink(connection_of(websocket.scope), joined.session, joined.kind)
         inside.close = link.close
-        self._links[link.id] = link
-        self._empty.clear()
-        try:
-            with logs.bind(session=joined.session.id, tenant=principal.tenant, link=link.id):
+        with (
+            self.holding(link),
+            logs.bind(session=joined.session.id, tenant=principal.tenant, link=link.id),
+        ):
+            try:
                 await self._join(websocket, link, joined)
-        finally:
-            link.drop()
-            del self._links[link.id]
-            if not self._links:
-                self._empty.set()
-
-    def _count_refused(self) -> None:
-        self._refused += 1
+            finally:
+                link.drop()
 
     def _admit(self, websocket: WebSocket) -> Principal:
         """Checks who asks. Raises `ChoraleError`."""
@@ -184,7 +150,6 @@ class WebSocketDoor:
             attached = True
             log.info("link open", extra={"kind": joined.kind.value})
             closing = await self._serve(websocket, link, joined)
-            self._too_many_told += closing is TOO_MANY_TOLD
             log.info("link closed", extra={"code": closing.code if closing else None})
         except SessionClosed:
             closing = Closing(1001, SESSION_ENDED)

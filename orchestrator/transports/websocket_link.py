@@ -5,7 +5,7 @@ import asyncio
 from orchestrator.ids import random_id
 from orchestrator.sessions.links import LinkKind, LoggedAudio, LoggedEvent, Playout, SessionPort
 from orchestrator.transports.fitting import fitting
-from orchestrator.transports.outbox import FELL_BEHIND, Closing, Outbox, Told
+from orchestrator.transports.outbox import FELL_BEHIND, TOO_MANY_TOLD, Closing, Outbox, Told
 from orchestrator.transports.outlet import Outlet
 from orchestrator.transports.server import MeasuredProtocol
 
@@ -56,6 +56,11 @@ class WebSocketLink:
     def told(self) -> tuple[int, int]:
         """Private messages that wait: how many, and their bytes."""
         return self._outbox.told
+
+    @property
+    def was_told_too_much(self) -> bool:
+        """Whether it is ended for more of them than may wait."""
+        return self._outbox.closing is TOO_MANY_TOLD
 
     @property
     def playout(self) -> Playout | None:

@@ -1,16 +1,15 @@
 """The links of gRPC, gRPC-Web and Connect: how many there are, and how all of them end."""
 
-import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from orchestrator.errors import Overloaded
 from orchestrator.observability.instrument import Call
 from orchestrator.transports.auth import Principal
+from orchestrator.transports.open_links import OpenLink, OpenLinks
 from orchestrator.transports.outbox import Closing
 from orchestrator.transports.pace import Paces, Rate
 
@@ -45,63 +44,20 @@ class GrpcOptions:
     certificate_key: Path | None = None
 
 
-class OpenLink(Protocol):
-    """A link, as far as its door has to know it."""
-
-    @property
-    def id(self) -> str: ...
-
-    @property
-    def told(self) -> tuple[int, int]:
-        """Private messages that wait: how many, and their bytes."""
-        ...
-
-    @property
-    def was_told_too_much(self) -> bool:
-        """Whether it is ended for more of them than may wait."""
-        ...
-
-    def close(self, code: int, reason: str) -> None: ...
-
-
-class RpcDoor:
+class RpcDoor(OpenLinks[OpenLink]):
     """Knows every link: at most `max_links` at one time. Cheap to make: nothing of gRPC is imported for it."""
 
     def __init__(self, max_links: int, rate: Rate | None = None) -> None:
         """`rate`: what one stream may send, and requests to one session."""
+        super().__init__()
         self._max_links = max_links
         self.rate = rate or Rate()
         self.paces = Paces(self.rate)
-        self._refused = 0
-        self._links: dict[str, OpenLink] = {}
         self._coming = 0
-        self._too_many_told = 0
-        self._empty = asyncio.Event()
-        self._empty.set()
 
     @property
     def max_links(self) -> int:
         return self._max_links
-
-    @property
-    def links(self) -> int:
-        """How many links are open."""
-        return len(self._links)
-
-    @property
-    def refused(self) -> int:
-        """How many streams, sessions and other calls did not come about since the start, for want of room or since the
-        server drains."""
-        return self._refused
-
-    def count_refused(self) -> None:
-        self._refused += 1
-
-    def told(self) -> tuple[int, int, int]:
-        """Returns the private messages that wait on all links: how many, and their bytes; and how many links have been
-        closed since the start for more than that."""
-        sizes = [link.told for link in self._links.values()]
-        return sum(count for count, _ in sizes), sum(size for _, size in sizes), self._too_many_told
 
     def check_room(self) -> None:
         """Raises `Overloaded` where no further link may come."""
@@ -123,21 +79,9 @@ class RpcDoor:
     def holding(self, link: OpenLink) -> Iterator[None]:
         """Counts a link for the time of the block. Raises `Overloaded`."""
         self.check_room()
-        self._links[link.id] = link
-        self._empty.clear()
-        try:
+        with super().holding(link):
             yield
-        finally:
-            self._too_many_told += link.was_told_too_much
-            del self._links[link.id]
-            if not self._links:
-                self._empty.set()
 
-    def close(self) -> None:
+    def shut(self) -> None:
         """Ends every link, after what it has yet to send: the server is going."""
-        for link in tuple(self._links.values()):
-            link.close(SHUTTING_DOWN.code, SHUTTING_DOWN.reason)
-
-    async def wait_empty(self) -> None:
-        """Returns once no link is open. Cancelling loses nothing."""
-        await self._empty.wait()
+        self.close(SHUTTING_DOWN.code, SHUTTING_DOWN.reason)

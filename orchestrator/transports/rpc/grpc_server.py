@@ -136,7 +136,7 @@ class GrpcServer:
             return
         if self._health is not None:
             self._health.close()
-        self._door.close()
+        self._door.shut()
         try:
             async with asyncio.timeout(grace_s):
                 await self._door.wait_empty()

@@ -221,7 +221,7 @@ def test_streams_end_with_the_server() -> None:
         messages = caller.watch(opened)
         await read(messages, 2)
         newest(running).emit("last words")
-        running.house.streams.close()
+        running.house.streams.shut()
         assert (await anext(messages)).number == 1
         assert (await refused(anext(messages))).code is Code.UNAVAILABLE
 
@@ -298,7 +298,7 @@ def test_stream_whose_client_does_not_take_what_was_sent_ends_in_time(
         await until(
             lambda: any(one.flow.write_paused for one in connections if isinstance(one, HttpToolsProtocol))
         )
-        running.house.streams.close()
+        running.house.streams.shut()
         await until(lambda: not session.links)
         await until(lambda: not running.house.streams.links)
         writer.close()

@@ -49,7 +49,7 @@ def test_closing_door_ends_every_link_and_knows_when_the_last_has_gone() -> None
         await door.wait_empty()
         link = OneLink("a")
         with door.holding(link):
-            door.close()
+            door.shut()
             waiting = asyncio.ensure_future(door.wait_empty())
             await asyncio.sleep(0)
             assert not waiting.done()
